@@ -1,0 +1,125 @@
+//! Drivers: what makes, changes, reads and destroys objects of the types it serves.
+//!
+//! Nothing outside of this module and `execute` knows which driver an object has. Planning asks through
+//! `plan::Ask`, which `execute` answers by calling the driver.
+
+pub mod registry;
+
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use jiff::Timestamp;
+
+use crate::model::{Diagnostics, DriverError, ObjectState, PlanRequest, PlanResponse, RecordedObject, Schema, Value};
+
+pub use registry::Registry;
+
+/// Everything a call needs besides its values.
+#[derive(Clone, Debug)]
+pub struct CallContext {
+    /// The resource type.
+    pub type_name: Arc<str>,
+    /// Namespace of the Resource.
+    pub namespace: Arc<str>,
+    /// Name and instance, as text: for owner marks and messages.
+    pub address: Arc<str>,
+    /// As which service account to act; empty: as the process itself (local mode).
+    pub service_account: Arc<str>,
+    /// The call must have ended by then.
+    pub deadline: Timestamp,
+    /// The id of the operation, for drivers that leave it at the object; empty for reads and plans.
+    pub operation_id: Arc<str>,
+}
+
+/// What `apply` is asked: to create (`prior` is `None`), update, or destroy (`planned` is `None`).
+#[derive(Clone, Debug)]
+pub struct ApplyRequest {
+    /// The object as it is.
+    pub prior: Option<Arc<RecordedObject>>,
+    /// The evaluated configuration, wholly known; `Null` for a destroy.
+    pub config: Value,
+    /// The planned value.
+    pub planned: Option<Value>,
+    /// The private bytes of the plan.
+    pub private: Arc<[u8]>,
+}
+
+/// What `apply` answers. Both may be set: an object that was made half way comes with the error.
+#[derive(Debug, Default)]
+pub struct ApplyResponse {
+    /// The object afterwards. `None` after a create: nothing was made. `None` after an update or a destroy with an
+    /// error: the prior object stands as far as is known.
+    pub object: Option<ObjectState>,
+    /// Why it did not work.
+    pub error: Option<DriverError>,
+}
+
+/// What recovery can do about a create whose outcome a crash left open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CreateRecovery {
+    /// The create is idempotent by an identity that we drew or know beforehand: the same call again finishes it.
+    Repeat,
+    /// `find_created` looks the object up; "not found" is certain only after the intent's deadline.
+    Find,
+    /// Nobody can tell: a person must.
+    Unknown,
+}
+
+/// Serves one or more resource types.
+///
+/// All futures may be dropped only after their deadline: `apply` is never cancelled by us, so an implementation
+/// must end by itself at `CallContext::deadline` with a `Transient` error.
+pub trait Driver: Send + Sync {
+    /// The schema of a type it serves; `None` for any other type. Must not block.
+    fn schema(&self, type_name: &str) -> Option<Arc<Schema>>;
+
+    /// Checks a configuration, unknown places included. Must not change anything outside.
+    /// Paths in the diagnostics are below `spec.config`.
+    fn validate<'a>(
+        &'a self,
+        context: &'a CallContext,
+        config: &'a Value,
+    ) -> BoxFuture<'a, Result<Diagnostics, DriverError>>;
+
+    /// Reads an object as it is now; `Ok(None)` only when it is certain that it does not exist any more.
+    fn read<'a>(
+        &'a self,
+        context: &'a CallContext,
+        object: &'a RecordedObject,
+    ) -> BoxFuture<'a, Result<Option<ObjectState>, DriverError>>;
+
+    /// Says what a change would lead to. Must not change anything outside. For each attribute set in the
+    /// configuration the planned value is the configured one or exactly the prior one.
+    fn plan<'a>(
+        &'a self,
+        context: &'a CallContext,
+        request: PlanRequest,
+    ) -> BoxFuture<'a, Result<PlanResponse, DriverError>>;
+
+    /// Does it. The only method that changes something outside. Errors are part of the response, since an object
+    /// may come with them.
+    fn apply<'a>(&'a self, context: &'a CallContext, request: ApplyRequest) -> BoxFuture<'a, ApplyResponse>;
+
+    /// Reads an existing object that is to be managed from now on; `Ok(None)` when there is none of that id.
+    fn import<'a>(
+        &'a self,
+        context: &'a CallContext,
+        id: &'a str,
+    ) -> BoxFuture<'a, Result<Option<ObjectState>, DriverError>>;
+
+    /// How a create that a crash cut is recovered.
+    fn create_recovery(&self) -> CreateRecovery;
+
+    /// Finds the object that an interrupted create may have made. Called for `CreateRecovery::Find` only.
+    fn find_created<'a>(
+        &'a self,
+        context: &'a CallContext,
+        planned: &'a Value,
+    ) -> BoxFuture<'a, Result<Option<ObjectState>, DriverError>>;
+
+    /// How many calls may run at once for one provider configuration; `None`: no limit but the controller's own.
+    fn concurrency(&self) -> Option<usize>;
+
+    /// Lets go of processes and connections. No call comes after it.
+    fn close(&self) -> BoxFuture<'_, ()>;
+}

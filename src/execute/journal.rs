@@ -1,0 +1,42 @@
+//! The journal: where records are kept, as executing sees it.
+
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+
+use crate::model::{Address, Record, Version};
+
+/// Why a write did not happen.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum JournalError {
+    /// Somebody else wrote the record, or created it first. The step must not go on; the situation is read anew.
+    #[error("the record of {address} was changed by somebody else")]
+    Conflict {
+        /// Whose record.
+        address: Address,
+    },
+    /// The store could not be reached or refused, after the journal's own retries.
+    #[error("the record of {address} could not be written: {message}")]
+    Unavailable {
+        /// Whose record.
+        address: Address,
+        /// What happened.
+        message: String,
+    },
+}
+
+/// Keeps records with compare-and-swap. A success is durable. Implementations retry what is transient themselves;
+/// after a call has run they are expected to keep trying for as long as the process may live, since the result of
+/// a call must not be lost.
+pub trait Journal: Send + Sync {
+    /// Makes an intent durable before a call. `base` is `None` when the object has no record yet: then the record is
+    /// created (and in a cluster the finalizer and the annotation `purlin.dev/record` are put on the Resource before
+    /// this returns). Gives the new version.
+    fn intend(&self, record: Arc<Record>, base: Option<Version>) -> BoxFuture<'_, Result<Version, JournalError>>;
+
+    /// Writes the result of a step, and every other change of a record.
+    fn record(&self, record: Arc<Record>, base: Version) -> BoxFuture<'_, Result<Version, JournalError>>;
+
+    /// Removes a record that holds nothing any more: in a cluster finalizer and annotation go first, then the record.
+    fn erase(&self, record: Arc<Record>, base: Version) -> BoxFuture<'_, Result<(), JournalError>>;
+}

@@ -1,0 +1,119 @@
+//! The desired state as planning sees it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::Template;
+use crate::model::{Address, Diagnostics, Path, Source};
+
+/// What one namespace wants, by address.
+#[derive(Clone, Debug, Default)]
+pub struct Config {
+    /// The namespace.
+    pub namespace: Arc<str>,
+    /// Every instance whose Resource exists, also those with errors and those being deleted.
+    pub instances: BTreeMap<Address, Arc<Instance>>,
+    /// Errors that hold back every orphan's destruction: part of the source could not be read.
+    pub incomplete: Diagnostics,
+}
+
+/// One wanted instance.
+#[derive(Clone, Debug)]
+pub struct Instance {
+    /// Which one.
+    pub address: Address,
+    /// The UID of the Resource; empty in local mode.
+    pub uid: Arc<str>,
+    /// `metadata.generation`; 0 in local mode.
+    pub generation: i64,
+    /// The resource type.
+    pub type_name: Arc<str>,
+    /// `spec.config`.
+    pub config: Template,
+    /// Every dependency: references in expressions and `dependsOn`, sorted by address and place.
+    pub references: Arc<[Reference]>,
+    /// `lifecycle.createBeforeDestroy`, when it is given.
+    pub create_before_destroy: Option<bool>,
+    /// `lifecycle.preventDestroy`.
+    pub prevent_destroy: bool,
+    /// What happens to the object when it is not wanted any more.
+    pub deletion_policy: DeletionPolicy,
+    /// `import.id`.
+    pub import: Option<ImportRequest>,
+    /// As which service account built-in drivers act; empty in local mode.
+    pub service_account: Arc<str>,
+    /// `suspend`, or the annotation `purlin.dev/paused`.
+    pub suspended: bool,
+    /// How long calls may take.
+    pub timeouts: Timeouts,
+    /// The annotation `purlin.dev/replace-requested-at`; empty when absent.
+    pub replace_requested: Arc<str>,
+    /// The annotation `purlin.dev/reconcile-requested-at`; empty when absent.
+    pub reconcile_requested: Arc<str>,
+    /// The annotation `purlin.dev/record`: the UID that the record was written for; empty when absent.
+    pub record_annotation: Arc<str>,
+    /// Whether our finalizer is on the Resource.
+    pub has_finalizer: bool,
+    /// The Resource is being deleted: the object is no longer wanted, though its spec is still there.
+    pub deleting: bool,
+    /// What is wrong with the Resource. With an error in it the instance is present but cannot be planned.
+    pub problems: Diagnostics,
+    /// Where it was read from.
+    pub source: Option<Source>,
+}
+
+impl Instance {
+    /// Whether the object is wanted, in the sense of the ordering rules.
+    pub fn is_wanted(&self) -> bool {
+        !self.deleting
+    }
+}
+
+/// One dependency, and where it comes from.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Reference {
+    /// The object referred to. It may not exist.
+    pub target: Address,
+    /// The field with the expression, `spec.config.input`, or `spec.dependsOn[0]`.
+    pub at: Path,
+    /// Given in `dependsOn`, not in an expression.
+    pub explicit: bool,
+}
+
+/// `spec.deletionPolicy`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DeletionPolicy {
+    /// Destroy the object.
+    #[default]
+    Delete,
+    /// Forget it.
+    Orphan,
+}
+
+/// `spec.import`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ImportRequest {
+    /// What the driver finds the object by.
+    pub id: Arc<str>,
+}
+
+/// `spec.timeouts`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timeouts {
+    /// Of a create.
+    pub create: Duration,
+    /// Of an update.
+    pub update: Duration,
+    /// Of a destroy.
+    pub delete: Duration,
+    /// Of a read.
+    pub read: Duration,
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        let half_an_hour = Duration::from_secs(30 * 60);
+        Self { create: half_an_hour, update: half_an_hour, delete: half_an_hour, read: Duration::from_secs(5 * 60) }
+    }
+}

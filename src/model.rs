@@ -1,0 +1,24 @@
+//! The vocabulary: what every other module speaks in. It uses nothing of the crate, does no I/O, reads no
+//! clock and draws no randomness.
+
+pub mod address;
+pub mod call;
+pub mod change;
+pub mod diagnostic;
+pub mod number;
+pub mod path;
+pub mod reason;
+pub mod record;
+pub mod schema;
+pub mod value;
+
+pub use address::{Address, DeposedKey, InstanceKey};
+pub use call::{DriverError, ErrorKind, ObjectState, PlanRequest, PlanResponse};
+pub use change::{Action, Change, Operation, ReplaceOrder, Step};
+pub use diagnostic::{Diagnostic, Diagnostics, Severity, Source};
+pub use number::Number;
+pub use path::{Path, Segment};
+pub use reason::Reason;
+pub use record::{Holder, Intent, ObjectStatus, PlannedObject, Record, Recorded, RecordedObject, Stored, Version};
+pub use schema::{Attribute, AttributeType, Schema};
+pub use value::Value;

@@ -1,0 +1,148 @@
+//! Addresses: `name`, `name[0]`, `name["key"]`, and the keys of deposed objects.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// Which instance of a family. The order is: none, numbers by value, keys by byte.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum InstanceKey {
+    /// A Resource that is no family.
+    #[default]
+    None,
+    /// An instance of a `count` family.
+    Index(u64),
+    /// An instance of a `forEach` family.
+    Key(Arc<str>),
+}
+
+/// Names one object within a namespace, in records as well as in configuration.
+///
+/// Ordered by name (by byte), then by instance key; this is the "address order" of the ordering rules.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Address {
+    /// The `metadata.name` of the Resource.
+    pub name: Arc<str>,
+    /// The instance within it.
+    pub key: InstanceKey,
+}
+
+impl Address {
+    /// The address of a Resource that is no family.
+    pub fn single(name: impl Into<Arc<str>>) -> Self {
+        Self { name: name.into(), key: InstanceKey::None }
+    }
+
+    /// How expressions spell the Resource's name: `-` is written `_`.
+    pub fn identifier(&self) -> String {
+        self.name.replace('-', "_")
+    }
+}
+
+impl fmt::Display for InstanceKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::None => Ok(()),
+            Self::Index(index) => write!(f, "[{index}]"),
+            Self::Key(key) => write!(f, "[{}]", serde_json::Value::from(key.as_ref())),
+        }
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}", self.name, self.key)
+    }
+}
+
+/// The text is no address.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[error("`{0}` is no address (hint: write `name`, `name[0]` or `name[\"key\"]`)")]
+pub struct InvalidAddress(pub String);
+
+impl FromStr for Address {
+    type Err = InvalidAddress;
+
+    fn from_str(text: &str) -> Result<Self, InvalidAddress> {
+        let invalid = || InvalidAddress(text.to_owned());
+        let (name, rest) = match text.find('[') {
+            Some(at) => text.split_at(at),
+            None => (text, ""),
+        };
+        let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+        if name.is_empty() || !name.chars().all(plain) {
+            return Err(invalid());
+        }
+        let key = if rest.is_empty() {
+            InstanceKey::None
+        } else {
+            let inner = rest.strip_prefix('[').and_then(|r| r.strip_suffix(']')).ok_or_else(invalid)?;
+            if inner.starts_with('"') {
+                InstanceKey::Key(serde_json::from_str::<String>(inner).map_err(|_| invalid())?.into())
+            } else {
+                InstanceKey::Index(inner.parse().map_err(|_| invalid())?)
+            }
+        };
+        Ok(Self { name: name.into(), key })
+    }
+}
+
+impl Serialize for Address {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Address {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+/// The key of a deposed object: eight hexadecimal digits, as Terraform has them. Drawn by the caller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DeposedKey(pub u32);
+
+impl fmt::Display for DeposedKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:08x}", self.0)
+    }
+}
+
+impl Serialize for DeposedKey {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for DeposedKey {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
+        u32::from_str_radix(&text, 16).map(Self).map_err(serde::de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_read_back_as_they_are_printed() {
+        for text in ["web", "web[0]", r#"web["blue"]"#, r#"web["a\"]["]"#] {
+            assert_eq!(text.parse::<Address>().map(|a| a.to_string()).as_deref(), Ok(text));
+        }
+        for text in ["", "Web", "web[", "web[x]", "web[-1]", "web[\"a]", "a.b"] {
+            assert!(text.parse::<Address>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn numbers_are_ordered_by_value() {
+        let mut all: Vec<Address> = ["b", "a[10]", "a[9]", "a"].iter().map(|t| t.parse().unwrap()).collect();
+        all.sort();
+        assert_eq!(all.iter().map(ToString::to_string).collect::<Vec<_>>(), ["a", "a[9]", "a[10]", "b"]);
+    }
+}

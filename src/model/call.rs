@@ -1,0 +1,72 @@
+//! What passes between planning, executing and drivers: requests, answers, errors.
+
+use std::sync::Arc;
+
+use super::{Path, RecordedObject, Value};
+
+/// What `plan` is asked.
+#[derive(Clone, Debug)]
+pub struct PlanRequest {
+    /// The object as it is; `None` to plan a new one.
+    pub prior: Option<Arc<RecordedObject>>,
+    /// The evaluated configuration; places not known yet are `Unknown`.
+    pub config: Value,
+    /// Random bytes for whatever the driver draws (ids, name suffixes). The same bytes give the same plan.
+    pub entropy: [u8; 16],
+    /// What was planned before for the same step, when this is the final plan: whatever was drawn then is kept.
+    pub planned_before: Option<Value>,
+}
+
+/// What `plan` answers.
+#[derive(Clone, Debug)]
+pub struct PlanResponse {
+    /// The value after the change; `Unknown` where only the call will tell.
+    pub planned: Value,
+    /// Attributes whose change cannot be done in place. Non-empty: replace.
+    pub requires_replace: Vec<Path>,
+    /// Bytes to hand to `apply`.
+    pub private: Arc<[u8]>,
+    /// What the object will be found by when that is known before it exists. Two objects with one fixed identity
+    /// cannot exist at the same time, so create-before-destroy is refused for them.
+    pub identity: Option<Value>,
+}
+
+/// An object as a driver reports it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ObjectState {
+    /// All attributes, wholly known, sensitive places marked.
+    pub value: Value,
+    /// The driver's bytes.
+    pub private: Arc<[u8]>,
+    /// What it is found by.
+    pub identity: Option<Value>,
+}
+
+/// How trying again relates to an error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ErrorKind {
+    /// It may go away by itself: network, throttling, conflict.
+    Transient,
+    /// It will not, unless the object or the world is changed.
+    Terminal,
+    /// The configuration is refused.
+    InvalidConfig,
+    /// The service account lacks a permission.
+    Forbidden,
+    /// An object of that name is there and not ours.
+    AlreadyExists,
+}
+
+/// A failed call: one line, without sensitive values.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{message}")]
+pub struct DriverError {
+    /// What retrying means.
+    pub kind: ErrorKind,
+    /// What happened.
+    pub message: String,
+    /// Which attribute, below `spec.config`.
+    pub path: Option<Path>,
+    /// The next step.
+    pub hint: Option<String>,
+}

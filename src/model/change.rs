@@ -1,0 +1,126 @@
+//! What is to happen to one object, and the steps it is done in.
+
+use std::sync::Arc;
+
+use super::{Address, DeposedKey, Path, Reason, Value};
+
+/// In which order a replacement happens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
+pub enum ReplaceOrder {
+    /// Destroy the old object, then create the new one.
+    DestroyFirst,
+    /// Create the new object, then destroy the old one (`create_before_destroy`).
+    CreateFirst,
+}
+
+/// What a plan does with one object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
+pub enum Action {
+    /// Nothing.
+    NoOp,
+    /// Only the record changes: a flag, an edge, or the value as it was read.
+    Record,
+    /// A new object.
+    Create,
+    /// A change in place.
+    Update,
+    /// A new object instead of the old one.
+    Replace,
+    /// The object goes.
+    Destroy,
+    /// The record goes, the object stays.
+    Forget,
+    /// It cannot be planned, or is held; no step.
+    Blocked,
+}
+
+/// The planned change of one object, or of one leftover.
+#[derive(Clone, Debug)]
+pub struct Change {
+    /// Which object.
+    pub address: Address,
+    /// Set for a leftover: an object deposed in an earlier run.
+    pub deposed: Option<DeposedKey>,
+    /// The resource type.
+    pub type_name: Arc<str>,
+    /// What happens.
+    pub action: Action,
+    /// The order of a replacement.
+    pub order: Option<ReplaceOrder>,
+    /// A replacement or destroy whose old object is forgotten instead (`deletionPolicy: Orphan`).
+    pub forget: bool,
+    /// Why, as a sentence fragment: "tainted", "requested", "no longer wanted". `None` when it is plain.
+    pub because: Option<String>,
+    /// `Blocked`: the condition reason.
+    pub blocked: Option<Reason>,
+    /// `Blocked`: the text of the condition, also what it waits for.
+    pub message: String,
+    /// `Blocked`: the objects it waits for.
+    pub waiting_for: Vec<Address>,
+    /// The attributes that force the replacement.
+    pub replace_paths: Vec<Path>,
+    /// The recorded value; `None` when there is none.
+    pub before: Option<Value>,
+    /// The planned value with `Unknown` where it is not known yet; `None` for destroy and forget.
+    pub after: Option<Value>,
+}
+
+/// What a step does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Operation {
+    /// Make a new object.
+    Create,
+    /// Change the current object in place.
+    Update,
+    /// Write the record only.
+    Record,
+    /// Destroy an object.
+    Destroy,
+    /// Drop an object from the record.
+    Forget,
+    /// Read a data source.
+    Read,
+}
+
+impl Operation {
+    /// The word in ids and messages.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Create => "create",
+            Self::Update => "update",
+            Self::Record => "record",
+            Self::Destroy => "destroy",
+            Self::Forget => "forget",
+            Self::Read => "read",
+        }
+    }
+
+    /// Whether this is a step of the kind `D(x)`; every other is of the kind `C(x)`.
+    pub fn removes(self) -> bool {
+        matches!(self, Self::Destroy | Self::Forget)
+    }
+}
+
+/// One step of the walk: a node of the ordering graph.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Step {
+    /// Which object.
+    pub address: Address,
+    /// Set for leftovers only: the object deposed in an earlier run.
+    pub deposed: Option<DeposedKey>,
+    /// What is done.
+    pub operation: Operation,
+    /// Both steps of a replacement have it.
+    pub replaces: bool,
+}
+
+impl Step {
+    /// The unique, stable name of the step: a function of desired and recorded state only.
+    pub fn id(&self) -> String {
+        match self.deposed {
+            None => format!("{} {}", self.address, self.operation.as_str()),
+            Some(key) => format!("{} {} (deposed {key})", self.address, self.operation.as_str()),
+        }
+    }
+}

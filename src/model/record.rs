@@ -1,0 +1,170 @@
+//! What is remembered about one instance: its current object, deposed ones, and the open intent.
+//!
+//! A record is the only memory between runs. `store` keeps it; `execute` is the only writer.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use super::{Address, DeposedKey, Operation, Value};
+
+/// The compare-and-swap version of a stored record: the resourceVersion of the Secret, or a row's counter.
+/// A later write has a greater version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Version(pub u64);
+
+/// Whether an object is what it should be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ObjectStatus {
+    /// As far as we know it is complete.
+    Ready,
+    /// Its creation failed half way: the next plan replaces it.
+    Tainted,
+    /// Our own stop cut its creation: it is read first, and kept if it is complete.
+    Interrupted,
+}
+
+/// One object that exists, as it was last seen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RecordedObject {
+    /// All attributes, `id` included. Sensitive places are marked.
+    pub value: Value,
+    /// Bytes that only the driver understands.
+    pub private: Arc<[u8]>,
+    /// What the driver finds the object by, when it has such a thing.
+    pub identity: Option<Value>,
+    /// Version of the schema that `value` follows.
+    pub schema_version: u64,
+    /// Whether it is complete.
+    pub status: ObjectStatus,
+    /// Direct dependencies at the time of its last change, in address order. Each object has its own.
+    pub dependencies: Arc<[Address]>,
+    /// The effective create-before-destroy flag.
+    pub create_before_destroy: bool,
+    /// The `lifecycle.preventDestroy` of the last change; decides when there is no live spec.
+    pub prevent_destroy: bool,
+    /// `deletionPolicy: Orphan` of the last change: forget instead of destroy.
+    pub skip_destroy: bool,
+    /// Hash of the provider configuration that last read it; empty for built-in drivers.
+    pub provider_config: Arc<str>,
+    /// As which service account (or local user: empty) it was made; a destroy acts as the same.
+    pub service_account: Arc<str>,
+}
+
+impl RecordedObject {
+    /// The `id` attribute, when it is a known text.
+    pub fn id(&self) -> Option<&str> {
+        self.value.get("id").and_then(Value::as_str)
+    }
+}
+
+/// Who wrote an intent.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
+pub struct Holder {
+    /// UID of the Pod, or the state file's host for local runs; empty outside of a Pod.
+    pub pod: Arc<str>,
+    /// Drawn at the start of the process.
+    pub process: Arc<str>,
+}
+
+/// What is about to be done, durable before the call. While it is open no other step of the object starts,
+/// nor a destroy of what it deposed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Intent {
+    /// Create, update or destroy.
+    pub operation: Operation,
+    /// Drawn for this operation; drivers that can, leave it at the object to find it again.
+    pub operation_id: Arc<str>,
+    /// Who does it.
+    pub holder: Holder,
+    /// Counts the intents of this record, from 1.
+    pub epoch: u64,
+    /// When it was written.
+    pub started: Timestamp,
+    /// When the call has ended for certain.
+    pub deadline: Timestamp,
+    /// Create: the object that this write deposed, which becomes current again when nothing was made.
+    /// Destroy: the leftover that is destroyed; `None` for the current object.
+    pub deposed: Option<DeposedKey>,
+    /// Create and update: the configuration and the planned value, with everything drawn for it (names, ids),
+    /// so that recovery can make the very same call again.
+    pub planned: Option<PlannedObject>,
+}
+
+/// What a create or update will make: enough to make the call again after a crash, and to record its result.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlannedObject {
+    /// The evaluated configuration.
+    pub config: Value,
+    /// The planned value; what the driver sets is unknown (`Value::Unknown`).
+    pub planned: Value,
+    /// The driver's private bytes of the plan.
+    pub private: Arc<[u8]>,
+    /// Flags and edges to record with the result; `value`, `private`, `identity`, `status` are the driver's.
+    pub recorded: Box<RecordedObject>,
+}
+
+/// All that is remembered about one instance.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// Namespace of the Resource. Local records carry the namespace of their files.
+    pub namespace: Arc<str>,
+    /// Name and instance.
+    pub address: Address,
+    /// UID of the Resource; empty in local mode.
+    pub uid: Arc<str>,
+    /// The resource type. One record never changes it.
+    pub type_name: Arc<str>,
+    /// The object in use.
+    pub current: Option<Arc<RecordedObject>>,
+    /// Objects that were replaced and not destroyed yet.
+    pub deposed: BTreeMap<DeposedKey, Arc<RecordedObject>>,
+    /// The operation under way, or cut by a crash.
+    pub intent: Option<Box<Intent>>,
+    /// The epoch of the last intent.
+    pub epoch: u64,
+    /// Failed creations of a replacement in a row; the cap on them must survive a restart.
+    pub failed_creates: u32,
+    /// A delete-first replacement destroyed the old object and the new one is still missing.
+    pub replacement_pending: bool,
+    /// Value of the annotation `purlin.dev/replace-requested-at` that was last carried out.
+    pub handled_replace_request: Arc<str>,
+}
+
+impl Record {
+    /// A record of nothing yet.
+    pub fn empty(namespace: Arc<str>, address: Address, uid: Arc<str>, type_name: Arc<str>) -> Self {
+        Self {
+            namespace,
+            address,
+            uid,
+            type_name,
+            current: None,
+            deposed: BTreeMap::new(),
+            intent: None,
+            epoch: 0,
+            failed_creates: 0,
+            replacement_pending: false,
+            handled_replace_request: Arc::from(""),
+        }
+    }
+
+    /// Whether the record holds any object.
+    pub fn has_objects(&self) -> bool {
+        self.current.is_some() || !self.deposed.is_empty()
+    }
+}
+
+/// A record together with its version in the store.
+#[derive(Clone, Debug)]
+pub struct Stored {
+    /// What is remembered.
+    pub record: Arc<Record>,
+    /// At which version it was read or written.
+    pub version: Version,
+}
+
+/// All records of one namespace, by address.
+pub type Recorded = BTreeMap<Address, Stored>;

@@ -1,0 +1,65 @@
+//! Planning: `Config` + `Recorded` -> `Plan`. Asks questions, does no I/O.
+//!
+//! The planner is a machine: [`Planner::ready`] gives the questions that can be asked now, [`Planner::answer`]
+//! takes a reply, [`Planner::finish`] gives the plan once nothing is open. Whoever drives it calls the drivers.
+
+pub mod ask;
+pub mod inherit;
+pub mod options;
+pub mod planner;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::model::{Address, Change, DeposedKey, Diagnostics, Path, RecordedObject, Value};
+
+pub use ask::{Ask, AskId, Question, Reply, Types};
+pub use options::{Held, Mode, PlanOptions, Refresh, RunningStep};
+pub use planner::Planner;
+
+/// What will be done with every wanted or recorded object, as a value.
+#[derive(Clone, Debug, Default)]
+pub struct Plan {
+    /// Every wanted or recorded object once, in address order, each leftover as its own entry after its object.
+    pub changes: Vec<Change>,
+    /// What the executor needs beyond `changes`, for every object with a step of the kind create, update or record.
+    pub prepared: BTreeMap<Address, Prepared>,
+    /// The effective lifecycle of every wanted object, and of every recorded one that is no longer wanted.
+    pub lifecycle: BTreeMap<Address, EffectiveLifecycle>,
+    /// Direct dependencies of every wanted object that exist (`wants` before closure), in address order.
+    pub wants: BTreeMap<Address, Arc<[Address]>>,
+    /// All problems, in address order.
+    pub diagnostics: Diagnostics,
+}
+
+/// The effective create-before-destroy flag of an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EffectiveLifecycle {
+    /// Whether a replacement creates first.
+    pub create_before_destroy: bool,
+    /// The chain of objects that forces it, from this object's direct dependent to the one that asks for it itself;
+    /// empty when the object asks for it itself or the flag is off.
+    pub forced_by: Vec<Address>,
+}
+
+/// A planned create, update or record-only change, ready to be finalized.
+#[derive(Clone, Debug)]
+pub struct Prepared {
+    /// The object as refreshed by this plan: the base of an update; `None` for a create.
+    pub prior: Option<Arc<RecordedObject>>,
+    /// The configuration as it was evaluated for the plan, unknown places included.
+    pub config: Value,
+    /// The planned value, unknown places included.
+    pub planned: Value,
+    /// The driver's private bytes.
+    pub private: Arc<[u8]>,
+    /// What was drawn for it; the final plan gets the same.
+    pub entropy: [u8; 16],
+    /// The attributes that force the replacement.
+    pub replace_paths: Vec<Path>,
+    /// Flags, edges and status to record with the result (its `value`, `private`, `identity` are placeholders, but
+    /// for a record-only step, where they are what is to be recorded).
+    pub recorded: RecordedObject,
+    /// The deposed key to use should this replacement create first.
+    pub deposed_key: DeposedKey,
+}

@@ -1,0 +1,53 @@
+//! The questions that planning puts to drivers, and the replies.
+
+use std::sync::Arc;
+
+use crate::model::{Address, Diagnostics, DriverError, ObjectState, PlanRequest, PlanResponse, RecordedObject, Value};
+
+/// Names an open question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct AskId(pub usize);
+
+/// One question, to the driver of `type_name`.
+#[derive(Clone, Debug)]
+pub struct Ask {
+    /// To be given back with the reply.
+    pub id: AskId,
+    /// For which object.
+    pub address: Address,
+    /// Whose driver is asked.
+    pub type_name: Arc<str>,
+    /// As which service account.
+    pub service_account: Arc<str>,
+    /// What is asked.
+    pub question: Question,
+}
+
+/// What is asked.
+#[derive(Clone, Debug)]
+pub enum Question {
+    /// Read an object that is to be imported.
+    Import(Arc<str>),
+    /// Read a recorded object (current or leftover).
+    Read(Arc<RecordedObject>),
+    /// Check a configuration, then plan it when it is valid.
+    Plan(PlanRequest),
+}
+
+/// The reply to a question of the same kind.
+#[derive(Debug)]
+pub enum Reply {
+    /// To `Import` and `Read`: `None` when there is no such object.
+    Object(Result<Option<ObjectState>, DriverError>),
+    /// To `Plan`: what the check found, and the answer if the check found no error.
+    Planned(Diagnostics, Result<Option<PlanResponse>, DriverError>),
+}
+
+/// Which types exist, and what they look like. Must not block.
+pub trait Types {
+    /// The schema of a type that some driver serves.
+    fn schema(&self, type_name: &str) -> Option<Arc<crate::model::Schema>>;
+}
+
+/// The `Null` configuration of an object that is not configured any more.
+pub const NO_CONFIG: Value = Value::Null;

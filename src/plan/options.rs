@@ -1,0 +1,88 @@
+//! How to plan.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use crate::model::{Address, ObjectStatus, Reason, RecordedObject, Step, Value};
+
+/// What the plan is for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mode {
+    /// Towards the configuration.
+    #[default]
+    Normal,
+    /// Towards nothing (`purlin destroy`).
+    Destroy,
+}
+
+/// Which recorded objects are read before they are compared.
+#[derive(Clone, Debug, Default)]
+pub enum Refresh {
+    /// All of them.
+    #[default]
+    All,
+    /// None.
+    None,
+    /// Those named: their drift interval has passed.
+    Due(BTreeSet<Address>),
+}
+
+/// An object that must not be touched now, though nothing is wrong with its configuration: its last step failed and
+/// it backs off, its recovery is under way, or its record cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Held {
+    /// The condition reason.
+    pub reason: Reason,
+    /// The text.
+    pub message: String,
+}
+
+/// A step that is running while a new plan is made. It is a fixed node of the new graph.
+#[derive(Clone, Debug)]
+pub struct RunningStep {
+    /// Which step.
+    pub step: Step,
+    /// What the object will look like as far as is known; `None` for a destroy.
+    pub planned: Option<Value>,
+    /// What it will be recorded with, for its dependencies and flags.
+    pub recorded: Option<Arc<RecordedObject>>,
+}
+
+/// Everything besides configuration and records that planning depends on. Randomness and time come in here.
+#[derive(Clone, Debug, Default)]
+pub struct PlanOptions {
+    /// Normal or destroy.
+    pub mode: Mode,
+    /// What is read first.
+    pub refresh: Refresh,
+    /// Replace these though nothing requires it (`--replace`).
+    pub replace: BTreeSet<Address>,
+    /// Objects that the caller vouches for: neither they nor what they read has changed since they were last found
+    /// settled, so no driver is asked about them as long as their dependencies do not change in this plan either.
+    pub settled: BTreeSet<Address>,
+    /// Objects that must wait.
+    pub held: BTreeMap<Address, Held>,
+    /// Steps under way.
+    pub running: Vec<RunningStep>,
+    /// Seed of everything drawn (deposed keys, ids, name suffixes).
+    pub seed: u64,
+    /// The namespace is terminating: nothing may be created.
+    pub namespace_terminating: bool,
+    /// Nothing may be destroyed at all, and why (one of our CRDs is being deleted).
+    pub hold_destroys: Option<Held>,
+    /// `ns` of expressions.
+    pub namespace_value: Value,
+    /// Whether a record without a Resource is an orphan to destroy (local mode) or abandoned (cluster).
+    pub destroy_orphans: bool,
+    /// Cap on failed creations in a row (3 in the controller and `dev`; `None` for one-off runs, which only warn).
+    pub max_failed_creates: Option<u32>,
+}
+
+/// The status word of a recorded object in outputs.
+pub fn status_word(status: ObjectStatus) -> &'static str {
+    match status {
+        ObjectStatus::Ready => "ready",
+        ObjectStatus::Tainted => "tainted",
+        ObjectStatus::Interrupted => "interrupted",
+    }
+}

@@ -1,0 +1,8 @@
+//! Plumbing of the process: the clock, randomness, shutdown, telemetry. The only place that reads the real clock or
+//! draws real randomness; everything else gets them as arguments.
+
+pub mod clock;
+pub mod random;
+
+pub use clock::{Clock, SystemClock};
+pub use random::{Random, SystemRandom};
