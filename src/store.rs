@@ -4,11 +4,22 @@
 //! back every record it can read; one that it cannot read is named with the reason and disturbs no other.
 
 pub mod codec;
+pub mod sqlite;
 pub mod strings;
 
-use crate::model::Address;
+use crate::model::{Address, Recorded};
 
+pub use sqlite::{Snapshot, StateError, StateFile};
 pub use strings::Strings;
+
+/// Everything a store holds of one namespace.
+#[derive(Debug, Default)]
+pub struct Loaded {
+    /// The records, by address.
+    pub records: Recorded,
+    /// Those that are there and cannot be read.
+    pub unreadable: Vec<Unreadable>,
+}
 
 /// A record that is there and cannot be read. Its object stands still until a person has decided what to do: it is
 /// never treated as absent, because that would create the object a second time.
