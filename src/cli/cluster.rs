@@ -1,0 +1,200 @@
+//! A cluster as the command line sees it: Resources with their status, and the controller's records.
+
+use std::sync::Arc;
+
+use kube::api::{ListParams, Patch, PatchParams};
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Api, Client};
+use serde_json::json;
+
+use super::failure::Failure;
+use super::look::{ReadOnly, View};
+use super::options::Cluster;
+use super::output::Console;
+use super::situation::Situation;
+use super::state::records::{Editor, Records};
+use crate::api::{self, Resource};
+use crate::driver::Registry;
+use crate::execute::{Engine, Journal, Limits};
+use crate::load;
+use crate::model::{Address, Holder, Reason};
+use crate::plan::Held;
+use crate::process::{Random as _, SystemClock, SystemRandom};
+use crate::store::{Loaded, secrets};
+
+/// How many Resources one answer of the API server holds.
+const PAGE: u32 = 500;
+
+/// A client, and the namespace it works on.
+struct Connection {
+    client: Client,
+    namespace: String,
+}
+
+impl Connection {
+    async fn open(target: &Cluster) -> anyhow::Result<Self> {
+        let options = KubeConfigOptions { context: target.context.clone(), ..KubeConfigOptions::default() };
+        let config = match &target.kubeconfig {
+            Some(path) => kube::Config::from_custom_kubeconfig(Kubeconfig::read_from(path)?, &options).await,
+            None => kube::Config::from_kubeconfig(&options).await,
+        };
+        let config = config.map_err(|error| {
+            let hint = "to work on files: -f DIR; to work on a cluster: --kubeconfig or --context";
+            Failure::hinted(format!("there is no usable kubeconfig: {error}"), hint)
+        })?;
+        let namespace = target.namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
+        Ok(Self { client: Client::try_from(config)?, namespace })
+    }
+
+    async fn announced(target: &Cluster, console: Console) -> anyhow::Result<Self> {
+        let connection = Self::open(target).await?;
+        let context = target.context.as_deref().unwrap_or("(current)");
+        console.notice(&format!("Working on the cluster of context {context}, namespace {}", connection.namespace));
+        Ok(connection)
+    }
+
+    fn resources(&self) -> Api<Resource> {
+        Api::namespaced(self.client.clone(), &self.namespace)
+    }
+
+    async fn all_resources(&self) -> anyhow::Result<Vec<Resource>> {
+        let mut all = Vec::new();
+        let mut page = ListParams::default().limit(PAGE);
+        loop {
+            let list = self.resources().list(&page).await.map_err(explained)?;
+            all.extend(list.items);
+            match list.metadata.continue_.filter(|token| !token.is_empty()) {
+                Some(token) => page = page.continue_token(&token),
+                None => return Ok(all),
+            }
+        }
+    }
+}
+
+/// The Resources of a namespace, in order.
+pub async fn resources(target: &Cluster, console: Console) -> anyhow::Result<Vec<Resource>> {
+    Connection::announced(target, console).await?.all_resources().await
+}
+
+/// One Resource. An address stands for the Resource it is an instance of.
+pub async fn resource(target: &Cluster, name: &str, console: Console) -> anyhow::Result<Resource> {
+    let connection = Connection::announced(target, console).await?;
+    let name = name.parse().map_or_else(|_| name.to_owned(), |address: Address| address.name.to_string());
+    let found = connection.resources().get_opt(&name).await.map_err(explained)?;
+    found.ok_or_else(|| Failure::hinted(format!("there is no Resource `{name}`"), "`purlin get` lists all of them"))
+}
+
+/// Reads Resources and records, and changes nothing. What the controller has under way is held.
+pub async fn look(target: &Cluster, limits: Limits, console: Console) -> anyhow::Result<View> {
+    let connection = Connection::announced(target, console).await?;
+    let resources: Vec<Arc<Resource>> = connection.all_resources().await?.into_iter().map(Arc::new).collect();
+    let loaded = read_records(&connection, target).await?;
+    let config = load::resources(&connection.namespace, &resources);
+    let mut situation = Situation { config: Arc::new(config), recorded: loaded.records, ..Situation::default() };
+    for found in loaded.unreadable {
+        situation.held.insert(found.address, Held { reason: Reason::RecordUnreadable, message: found.message });
+    }
+    situation.hold_open_intents("the controller settles it");
+    let random = SystemRandom;
+    let engine = Engine {
+        drivers: Registry::cluster(connection.client.clone()),
+        journal: Arc::new(ReadOnly),
+        clock: Arc::new(SystemClock),
+        random: Arc::new(random),
+        limits,
+        holder: Holder { pod: "".into(), process: random.uuid().into() },
+    };
+    Ok(View { engine, situation })
+}
+
+/// The records of a namespace.
+pub async fn records(target: &Cluster, console: Console) -> anyhow::Result<Loaded> {
+    let connection = Connection::announced(target, console).await?;
+    read_records(&connection, target).await
+}
+
+/// The records of a namespace, for editing.
+pub async fn open_records(target: &Cluster, console: Console) -> anyhow::Result<Records> {
+    let connection = Connection::announced(target, console).await?;
+    let loaded = read_records(&connection, target).await?;
+    let journal: Arc<dyn Journal> =
+        Arc::new(secrets::Secrets::new(connection.client.clone(), &target.controller_namespace));
+    Ok(Records { recorded: loaded.records, editor: Editor::Cluster(journal) })
+}
+
+async fn read_records(connection: &Connection, target: &Cluster) -> anyhow::Result<Loaded> {
+    Ok(secrets::list(&connection.client, &target.controller_namespace, &connection.namespace).await?)
+}
+
+/// Removes the annotation by which a Resource says that it has a record.
+pub async fn remove_annotation(target: &Cluster, address: &Address) -> anyhow::Result<()> {
+    let connection = Connection::open(target).await?;
+    let resources = connection.resources();
+    let found = resources.get_opt(&address.name).await.map_err(explained)?;
+    let resource = found
+        .filter(|resource| !resource.annotation(api::RECORD).is_empty())
+        .ok_or_else(|| Failure::hinted(format!("nothing is recorded of `{address}`"), "`purlin state list` lists what is"))?;
+    let patch = json!({"metadata": {
+        "resourceVersion": resource.metadata.resource_version,
+        "annotations": {api::RECORD: null},
+    }});
+    resources.patch(&address.name, &PatchParams::default(), &Patch::Merge(patch)).await.map_err(explained)?;
+    Ok(())
+}
+
+/// Removes finalizer and annotation from one Resource or all of them, so that they can go while objects and records
+/// stay. Gives how many had any.
+pub async fn release(target: &Cluster, wanted: Option<&Address>) -> anyhow::Result<usize> {
+    let connection = Connection::open(target).await?;
+    let resources = connection.resources();
+    let chosen = match wanted {
+        None => connection.all_resources().await?,
+        Some(address) => vec![resources.get(&address.name).await.map_err(explained)?],
+    };
+    let mut released = 0;
+    for resource in chosen {
+        let Some(patch) = release_patch(&resource) else { continue };
+        let name = resource.metadata.name.clone().unwrap_or_default();
+        resources.patch(&name, &PatchParams::default(), &Patch::Merge(patch)).await.map_err(explained)?;
+        released += 1;
+    }
+    Ok(released)
+}
+
+/// The patch carries the resourceVersion: a Resource that changed meanwhile is not touched.
+fn release_patch(resource: &Resource) -> Option<serde_json::Value> {
+    let finalizers = resource.metadata.finalizers.as_deref().unwrap_or_default();
+    let others: Vec<&String> = finalizers.iter().filter(|finalizer| *finalizer != api::FINALIZER).collect();
+    if others.len() == finalizers.len() && resource.annotation(api::RECORD).is_empty() {
+        return None;
+    }
+    Some(json!({"metadata": {
+        "resourceVersion": resource.metadata.resource_version,
+        "finalizers": others,
+        "annotations": {api::RECORD: null},
+    }}))
+}
+
+fn explained(error: kube::Error) -> anyhow::Error {
+    let hint = match &error {
+        kube::Error::Api(status) if status.is_not_found() => "install the definitions: `purlin crds | kubectl apply -f -`",
+        kube::Error::Api(status) if status.is_forbidden() => "`get` and `explain` need `get` and `list` on resources.purlin.dev",
+        kube::Error::Api(status) if status.is_conflict() => "somebody else changed it meanwhile; look again, then try again",
+        _ => return error.into(),
+    };
+    Failure::hinted(error.to_string(), hint)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_release_leaves_what_others_have_put_there() {
+        let mut resource = Resource::default();
+        assert_eq!(release_patch(&resource), None);
+        resource.metadata.finalizers = Some(vec!["other".to_owned(), api::FINALIZER.to_owned()]);
+        let patch = release_patch(&resource).unwrap();
+        assert_eq!(patch["metadata"]["finalizers"], json!(["other"]));
+    }
+}
