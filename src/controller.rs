@@ -1,1 +1,9 @@
-//! (skeleton)
+//! The controller: watches Resources and records, keeps the real objects in line with them, and says so in status.
+
+pub mod holders;
+pub mod http;
+pub mod lease;
+pub mod metrics;
+pub mod options;
+pub mod retry;
+pub mod settle;

@@ -39,4 +39,9 @@ impl ActionGraph {
     pub fn step(&self, node: NodeIndex) -> &Step {
         &self.graph[node]
     }
+
+    /// All steps.
+    pub fn steps(&self) -> impl Iterator<Item = (NodeIndex, &Step)> {
+        self.graph.node_indices().map(|node| (node, &self.graph[node]))
+    }
 }

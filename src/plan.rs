@@ -4,6 +4,7 @@
 //! takes a reply, [`Planner::finish`] gives the plan once nothing is open. Whoever drives it calls the drivers.
 
 pub mod ask;
+pub mod finalize;
 pub mod inherit;
 pub mod options;
 pub mod planner;
@@ -53,6 +54,8 @@ pub struct Prepared {
     pub planned: Value,
     /// The driver's private bytes.
     pub private: Arc<[u8]>,
+    /// What the object will be found by, when that is known beforehand.
+    pub identity: Option<Value>,
     /// What was drawn for it; the final plan gets the same.
     pub entropy: [u8; 16],
     /// The attributes that force the replacement.

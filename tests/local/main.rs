@@ -1,0 +1,3 @@
+//! Everything that needs no cluster: the layout, the scenarios, the judge, and the command line.
+
+mod tidy;
