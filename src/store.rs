@@ -4,11 +4,13 @@
 //! back every record it can read; one that it cannot read is named with the reason and disturbs no other.
 
 pub mod codec;
+pub mod memory;
 pub mod sqlite;
 pub mod strings;
 
 use crate::model::{Address, Recorded};
 
+pub use memory::MemoryJournal;
 pub use sqlite::{Snapshot, StateError, StateFile};
 pub use strings::Strings;
 
