@@ -1,5 +1,7 @@
 //! What was typed: the command line as clap reads it. What it means is in `options`.
 
+#![expect(missing_docs, reason = "a doc comment becomes help text, and a flattened group has none of its own")]
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};

@@ -96,14 +96,14 @@ pub async fn look(target: &Cluster, limits: Limits, console: Console) -> anyhow:
     }
     situation.hold_open_intents("the controller settles it");
     let random = SystemRandom;
-    let engine = Engine {
-        drivers: Registry::cluster(connection.client.clone()),
-        journal: Arc::new(ReadOnly),
-        clock: Arc::new(SystemClock),
-        random: Arc::new(random),
+    let engine = Engine::new(
+        Registry::cluster(connection.client.clone()),
+        Arc::new(ReadOnly),
+        Arc::new(SystemClock),
+        Arc::new(random),
         limits,
-        holder: Holder { pod: "".into(), process: random.uuid().into() },
-    };
+        Holder { pod: "".into(), process: random.uuid().into() },
+    );
     Ok(View { engine, situation })
 }
 
@@ -131,9 +131,9 @@ pub async fn remove_annotation(target: &Cluster, address: &Address) -> anyhow::R
     let connection = Connection::open(target).await?;
     let resources = connection.resources();
     let found = resources.get_opt(&address.name).await.map_err(explained)?;
-    let resource = found
-        .filter(|resource| !resource.annotation(api::RECORD).is_empty())
-        .ok_or_else(|| Failure::hinted(format!("nothing is recorded of `{address}`"), "`purlin state list` lists what is"))?;
+    let resource = found.filter(|resource| !resource.annotation(api::RECORD).is_empty()).ok_or_else(|| {
+        Failure::hinted(format!("nothing is recorded of `{address}`"), "`purlin state list` lists what is")
+    })?;
     let patch = json!({"metadata": {
         "resourceVersion": resource.metadata.resource_version,
         "annotations": {api::RECORD: null},
@@ -177,9 +177,15 @@ fn release_patch(resource: &Resource) -> Option<serde_json::Value> {
 
 fn explained(error: kube::Error) -> anyhow::Error {
     let hint = match &error {
-        kube::Error::Api(status) if status.is_not_found() => "install the definitions: `purlin crds | kubectl apply -f -`",
-        kube::Error::Api(status) if status.is_forbidden() => "`get` and `explain` need `get` and `list` on resources.purlin.dev",
-        kube::Error::Api(status) if status.is_conflict() => "somebody else changed it meanwhile; look again, then try again",
+        kube::Error::Api(status) if status.is_not_found() => {
+            "install the definitions: `purlin crds | kubectl apply -f -`"
+        }
+        kube::Error::Api(status) if status.is_forbidden() => {
+            "`get` and `explain` need `get` and `list` on resources.purlin.dev"
+        }
+        kube::Error::Api(status) if status.is_conflict() => {
+            "somebody else changed it meanwhile; look again, then try again"
+        }
         _ => return error.into(),
     };
     Failure::hinted(error.to_string(), hint)

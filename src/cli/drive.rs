@@ -6,7 +6,7 @@ use futures::FutureExt as _;
 
 use super::output::Console;
 use super::progress::Reporter;
-use super::signals::Signals;
+use super::signals::{Signals, Stop};
 use crate::execute::Run;
 
 /// How often the live picture is redrawn: often enough to look alive, seldom enough to cost nothing.
@@ -15,11 +15,11 @@ pub const REDRAW: Duration = Duration::from_millis(100);
 /// How many events are told in one go before signals are looked at again.
 const BURST: usize = 64;
 
-/// Walks until nothing is left to do. Gives whether it was stopped.
-pub async fn to_the_end(run: &mut Run, reporter: &mut Reporter, console: Console) -> anyhow::Result<bool> {
+/// Walks until nothing is left to do, or a second signal comes. Gives how it was stopped, if it was.
+pub async fn to_the_end(run: &mut Run, reporter: &mut Reporter, console: Console) -> anyhow::Result<Option<Stop>> {
     let mut signals = Signals::listen()?;
     let mut redraw = tokio::time::interval(REDRAW);
-    let mut stopped = false;
+    let mut stopped = None;
     loop {
         if !tell_what_happened(run, reporter) {
             return Ok(stopped);
@@ -29,8 +29,11 @@ pub async fn to_the_end(run: &mut Run, reporter: &mut Reporter, console: Console
                 Some(progress) => reporter.event(&progress, run.records()),
                 None => return Ok(stopped),
             },
-            () = signals.received() => {
-                stopped = true;
+            stop = signals.received() => {
+                stopped = Some(stop);
+                if stop == Stop::AtOnce {
+                    return Ok(stopped);
+                }
                 run.stop();
                 console.notice(STOPPING);
             }

@@ -36,6 +36,8 @@ pub enum Exit {
     Problems,
     /// All went well and there are changes; with `--detailed-exitcode` only (2).
     Changes,
+    /// A second signal ended it with steps still running (130, as shells count an interrupt).
+    Aborted,
 }
 
 impl Exit {
@@ -55,6 +57,7 @@ impl From<Exit> for ExitCode {
             Exit::Success => Self::SUCCESS,
             Exit::Problems => Self::from(1),
             Exit::Changes => Self::from(2),
+            Exit::Aborted => Self::from(130),
         }
     }
 }

@@ -81,7 +81,9 @@ impl<'a> StepEvent<'a> {
             ProgressKind::Started => ("started", None),
             ProgressKind::Finished => ("finished", None),
             ProgressKind::Failed { message, .. } => ("failed", Some(message.clone())),
-            ProgressKind::Skipped { because_of } => ("skipped", because_of.as_ref().map(|step| format!("`{}` failed", step.id()))),
+            ProgressKind::Skipped { because_of } => {
+                ("skipped", because_of.as_ref().map(|step| format!("`{}` failed", step.id())))
+            }
         };
         let step = &progress.step;
         Self {

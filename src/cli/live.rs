@@ -26,13 +26,14 @@ pub struct Live {
     more: Option<ProgressBar>,
 }
 
-impl Live {
-    /// An empty picture.
-    pub fn new() -> Self {
+impl Default for Live {
+    fn default() -> Self {
         let picture = MultiProgress::with_draw_target(indicatif::ProgressDrawTarget::stdout());
         Self { picture, pending: Vec::new(), running: BTreeMap::new(), bars: BTreeMap::new(), more: None }
     }
+}
 
+impl Live {
     /// Takes an event with its line. The line of a start is not printed: the spinner tells it.
     pub fn event(&mut self, progress: &Progress, line: String) {
         if matches!(progress.kind, ProgressKind::Started) {

@@ -60,7 +60,8 @@ pub async fn look(files: &Files, limits: Limits, console: Console) -> anyhow::Re
     let wanted = in_namespace(wanted, snapshot.namespace, files)?;
     let mut situation = situation(wanted, snapshot.loaded);
     // A command that only looks cannot settle anything.
-    let way_out = if snapshot.in_use { "another process is at work" } else { "a run was cut; `purlin apply` settles it" };
+    let way_out =
+        if snapshot.in_use { "another process is at work" } else { "a run was cut; `purlin apply` settles it" };
     situation.hold_open_intents(way_out);
     Ok(View { engine, situation })
 }
@@ -69,10 +70,11 @@ pub async fn look(files: &Files, limits: Limits, console: Console) -> anyhow::Re
 pub async fn open(files: &Files, limits: Limits, console: Console) -> anyhow::Result<Session> {
     console.notice(&target_line(files));
     let wanted = read(&files.sources)?;
-    let wanted = match wanted.config.instances.is_empty() {
+    let wanted = if wanted.config.instances.is_empty() {
         // Nothing is wanted of any namespace, so it is the one whose records are there.
-        true => in_namespace(wanted, StateFile::read(&files.state)?.and_then(|found| found.namespace), files)?,
-        false => wanted,
+        in_namespace(wanted, StateFile::read(&files.state)?.and_then(|found| found.namespace), files)?
+    } else {
+        wanted
     };
     let holder = holder();
     let state = StateFile::open(&files.state, &wanted.config.namespace, holder.clone())?;
@@ -127,14 +129,14 @@ fn holder() -> Holder {
 }
 
 async fn engine(files: &Files, journal: Arc<dyn Journal>, limits: Limits, holder: Holder) -> anyhow::Result<Engine> {
-    Ok(Engine {
-        drivers: Registry::local(files.kubeconfig.clone()),
+    Ok(Engine::new(
+        Registry::local(files.kubeconfig.clone()),
         journal,
-        clock: Arc::new(SystemClock),
-        random: Arc::new(SystemRandom),
+        Arc::new(SystemClock),
+        Arc::new(SystemRandom),
         limits,
         holder,
-    })
+    ))
 }
 
 /// We hold the lock of the state file, so whoever wrote an intent is gone.

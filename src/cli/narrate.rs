@@ -32,12 +32,12 @@ impl Display for Story<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let record = self.situation.recorded.get(self.address).map(|stored| stored.record.as_ref());
         self.heading(f, record)?;
-        self.state(f, record)?;
+        state(f, record)?;
         let Some(planned) = self.planned else { return Ok(()) };
         self.lifecycle(f, planned)?;
         self.dependencies(f, planned)?;
         for change in planned.plan.changes.iter().filter(|change| change.address == *self.address) {
-            self.next(f, change)?;
+            next(f, change)?;
         }
         self.problems(f, planned)?;
         self.steps(f, &planned.graph)
@@ -54,29 +54,6 @@ impl Story<'_> {
             Some(source) => writeln!(f, ", {source}"),
             None => writeln!(f),
         }
-    }
-
-    fn state(&self, f: &mut Formatter<'_>, record: Option<&Record>) -> fmt::Result {
-        let Some(record) = record else { return entry(f, "State", "nothing is recorded: it does not exist yet") };
-        match &record.current {
-            Some(object) => {
-                let id = object.id().map(|id| format!(", id {id}")).unwrap_or_default();
-                entry(f, "State", &format!("{}{id}", status_word(object.status)))?;
-            }
-            None => entry(f, "State", "no current object")?,
-        }
-        for (key, object) in &record.deposed {
-            let id = object.id().map(|id| format!(", id {id}")).unwrap_or_default();
-            entry(f, "Leftover", &format!("{key}{id}, replaced and not destroyed yet"))?;
-        }
-        if let Some(intent) = &record.intent {
-            let text = format!("{} since {:.0}, cut or still running", intent.operation.as_str(), intent.started);
-            entry(f, "Open", &text)?;
-        }
-        if record.replacement_pending {
-            entry(f, "Replacement", "the old object is destroyed, the new one is still missing")?;
-        }
-        Ok(())
     }
 
     fn lifecycle(&self, f: &mut Formatter<'_>, planned: &Planned) -> fmt::Result {
@@ -100,28 +77,6 @@ impl Story<'_> {
         if users.is_empty() { Ok(()) } else { entry(f, "Used by", &quoted(users.into_iter())) }
     }
 
-    fn next(&self, f: &mut Formatter<'_>, change: &Change) -> fmt::Result {
-        let leftover = change.deposed.map(|key| format!("leftover {key}: ")).unwrap_or_default();
-        let mut text = format!("{leftover}{}", what_happens(change));
-        if let Some(because) = &change.because {
-            let _ = write!(text, ", because: {because}");
-        }
-        if !change.replace_paths.is_empty() {
-            let _ = write!(text, ", forced by {}", quoted(change.replace_paths.iter()));
-        }
-        if let Some(reason) = change.blocked {
-            let _ = write!(text, " ({reason})");
-        }
-        if !change.message.is_empty() {
-            let _ = write!(text, ": {}", change.message);
-        }
-        entry(f, "Next", &text)?;
-        if change.waiting_for.is_empty() {
-            return Ok(());
-        }
-        entry(f, "Waits for", &quoted(change.waiting_for.iter()))
-    }
-
     fn problems(&self, f: &mut Formatter<'_>, planned: &Planned) -> fmt::Result {
         let own = planned.diagnostics.iter().filter(|found| found.address.as_ref() == Some(self.address));
         for problem in own {
@@ -139,6 +94,51 @@ impl Story<'_> {
         }
         Ok(())
     }
+}
+
+fn state(f: &mut Formatter<'_>, record: Option<&Record>) -> fmt::Result {
+    let Some(record) = record else { return entry(f, "State", "nothing is recorded: it does not exist yet") };
+    match &record.current {
+        Some(object) => {
+            let id = object.id().map(|id| format!(", id {id}")).unwrap_or_default();
+            entry(f, "State", &format!("{}{id}", status_word(object.status)))?;
+        }
+        None => entry(f, "State", "no current object")?,
+    }
+    for (key, object) in &record.deposed {
+        let id = object.id().map(|id| format!(", id {id}")).unwrap_or_default();
+        entry(f, "Leftover", &format!("{key}{id}, replaced and not destroyed yet"))?;
+    }
+    if let Some(intent) = &record.intent {
+        let text = format!("{} since {:.0}, cut or still running", intent.operation.as_str(), intent.started);
+        entry(f, "Open", &text)?;
+    }
+    if record.replacement_pending {
+        entry(f, "Replacement", "the old object is destroyed, the new one is still missing")?;
+    }
+    Ok(())
+}
+
+fn next(f: &mut Formatter<'_>, change: &Change) -> fmt::Result {
+    let leftover = change.deposed.map(|key| format!("leftover {key}: ")).unwrap_or_default();
+    let mut text = format!("{leftover}{}", what_happens(change));
+    if let Some(because) = &change.because {
+        let _ = write!(text, ", because: {because}");
+    }
+    if !change.replace_paths.is_empty() {
+        let _ = write!(text, ", forced by {}", quoted(change.replace_paths.iter()));
+    }
+    if let Some(reason) = change.blocked {
+        let _ = write!(text, " ({reason})");
+    }
+    if !change.message.is_empty() {
+        let _ = write!(text, ": {}", change.message);
+    }
+    entry(f, "Next", &text)?;
+    if change.waiting_for.is_empty() {
+        return Ok(());
+    }
+    entry(f, "Waits for", &quoted(change.waiting_for.iter()))
 }
 
 fn edges(f: &mut Formatter<'_>, graph: &ActionGraph, node: NodeIndex, direction: Direction, verb: &str) -> fmt::Result {

@@ -69,7 +69,9 @@ impl Target {
             Self::Files(files) => Ok(files),
             Self::Cluster(_) => Err(Failure::hinted(
                 format!("`purlin {command}` works on files only; on a cluster the controller does it"),
-                format!("name the files: `purlin {command} -f DIR`, or hand them to the cluster: `kubectl apply -f DIR`"),
+                format!(
+                    "name the files: `purlin {command} -f DIR`, or hand them to the cluster: `kubectl apply -f DIR`"
+                ),
             )),
         }
     }
@@ -113,7 +115,7 @@ pub struct Planning {
 
 impl Planning {
     /// The meaning of the flags of `plan`, `apply` and `graph`.
-    pub fn new(args: PlanningArgs) -> anyhow::Result<Self> {
+    pub fn new(args: &PlanningArgs) -> anyhow::Result<Self> {
         let replace = args.replace.iter().map(|text| address(text)).collect::<anyhow::Result<_>>()?;
         Ok(Self { replace, ..Self::refreshing(&args.refreshing) })
     }
@@ -135,7 +137,6 @@ fn limits(parallelism: Option<u32>) -> Limits {
         let parallelism = parallelism as usize;
         limits.total = parallelism;
         limits.per_namespace = parallelism;
-        limits.per_provider_configuration = parallelism;
     }
     limits
 }
@@ -143,7 +144,10 @@ fn limits(parallelism: Option<u32>) -> Limits {
 /// An address as the user wrote it.
 pub fn address(text: &str) -> anyhow::Result<Address> {
     text.parse().map_err(|_| {
-        Failure::hinted(format!("`{text}` is no address"), "write `name`, `name[0]` or `name[\"key\"]` (quote it for your shell)")
+        Failure::hinted(
+            format!("`{text}` is no address"),
+            "write `name`, `name[0]` or `name[\"key\"]` (quote it for your shell)",
+        )
     })
 }
 
@@ -166,7 +170,10 @@ pub fn listening(text: &str) -> Result<Listening, String> {
         "off" => Ok(Listening::Off),
         // `:8080` is how Go programs, so most controllers, say "every address".
         _ if text.starts_with(':') => listening(&format!("0.0.0.0{text}")),
-        _ => text.parse().map(Listening::On).map_err(|_| format!("`{text}` is no address (write `0.0.0.0:8080` or `off`)")),
+        _ => text
+            .parse()
+            .map(Listening::On)
+            .map_err(|_| format!("`{text}` is no address (write `0.0.0.0:8080` or `off`)")),
     }
 }
 

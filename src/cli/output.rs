@@ -9,10 +9,10 @@ use crate::model::{Diagnostic, Severity};
 /// Where and how a command prints.
 #[derive(Clone, Copy, Debug)]
 pub struct Console {
-    /// Standard output gets colours.
-    pub color: bool,
-    /// Standard error gets colours.
-    pub color_errors: bool,
+    /// Styles of standard output.
+    pub paint: Paint,
+    /// Styles of standard error.
+    pub error_paint: Paint,
     /// Standard output is a terminal that can redraw lines.
     pub live: bool,
     /// A person can be asked: standard input and standard error are a terminal.
@@ -30,16 +30,11 @@ impl Console {
         };
         let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
         Self {
-            color: decide(AutoStream::choice(&io::stdout())),
-            color_errors: decide(AutoStream::choice(&io::stderr())),
+            paint: Paint(decide(AutoStream::choice(&io::stdout()))),
+            error_paint: Paint(decide(AutoStream::choice(&io::stderr()))),
             live: io::stdout().is_terminal() && !dumb,
             can_ask: io::stdin().is_terminal() && io::stderr().is_terminal(),
         }
-    }
-
-    /// Styles for standard output.
-    pub fn paint(self) -> Paint {
-        Paint(self.color)
     }
 
     /// Prints a result to standard output through one large buffer. A reader that went away is no error: `head` has
@@ -70,18 +65,18 @@ impl Console {
 
     fn write_diagnostic(self, err: &mut dyn Write, diagnostic: &Diagnostic) -> io::Result<()> {
         let label = match diagnostic.severity {
-            Severity::Error => self.error_paint().error("error:"),
-            Severity::Warning => self.error_paint().warning("warning:"),
+            Severity::Error => self.error_paint.error("error:"),
+            Severity::Warning => self.error_paint.warning("warning:"),
         };
         let hint = diagnostic.hint.as_deref();
         let line = Diagnostic { hint: None, ..diagnostic.clone() }.to_string();
         writeln!(err, "{label} {}", one_line(&line))?;
-        hint.map_or(Ok(()), |hint| writeln!(err, "{} {}", self.error_paint().faint("hint:"), one_line(hint)))
+        hint.map_or(Ok(()), |hint| writeln!(err, "{} {}", self.error_paint.faint("hint:"), one_line(hint)))
     }
 
     /// Prints why a command could not do its work.
     pub fn failure(self, error: &anyhow::Error) {
-        let paint = self.error_paint();
+        let paint = self.error_paint;
         let text = one_line(&format!("{error:#}"));
         let given = error.chain().find_map(|cause| cause.downcast_ref::<Failure>()?.hint.as_deref());
         let (line, hint) = match given {
@@ -102,10 +97,6 @@ impl Console {
         let mut answer = String::new();
         io::stdin().read_line(&mut answer)?;
         Ok(answer.trim().to_owned())
-    }
-
-    fn error_paint(self) -> Paint {
-        Paint(self.color_errors)
     }
 }
 

@@ -11,6 +11,7 @@ use super::live::Live;
 use super::output::{Console, Paint};
 use crate::execute::{Progress, ProgressKind, Summary};
 use crate::model::{Diagnostic, Operation, Recorded, Step};
+use crate::process::{Clock as _, SystemClock};
 
 /// Tells what happens, and counts it.
 pub struct Reporter {
@@ -37,11 +38,11 @@ impl Reporter {
     /// For people: live on a terminal unless they do not want that.
     pub fn text(console: Console, no_progress: bool) -> Self {
         let sink = if console.live && !no_progress {
-            Sink::Live(Live::new())
+            Sink::Live(Live::default())
         } else {
             Sink::Plain(BufWriter::new(io::stdout()))
         };
-        Self::new(sink, console.paint())
+        Self::new(sink, console.paint)
     }
 
     fn new(sink: Sink, paint: Paint) -> Self {
@@ -109,7 +110,7 @@ impl Reporter {
     /// Redraws what is live.
     pub fn tick(&mut self) {
         if let Sink::Live(live) = &mut self.sink {
-            live.draw(Timestamp::now());
+            live.draw(SystemClock.now());
         }
     }
 
@@ -196,13 +197,12 @@ fn made_id<'a>(step: &Step, records: &'a Recorded) -> Option<&'a str> {
 
 fn count(summary: &mut Summary, progress: &Progress) {
     match (&progress.kind, progress.step.operation) {
-        (ProgressKind::Started, _) => {}
         (ProgressKind::Failed { .. }, _) => summary.failed += 1,
         (ProgressKind::Skipped { .. }, _) => summary.skipped += 1,
         (ProgressKind::Finished, Operation::Create) => summary.created += 1,
         (ProgressKind::Finished, Operation::Update) => summary.updated += 1,
         (ProgressKind::Finished, Operation::Destroy) => summary.destroyed += 1,
-        (ProgressKind::Finished, Operation::Record | Operation::Forget | Operation::Read) => {}
+        (ProgressKind::Started, _) | (_, Operation::Record | Operation::Forget | Operation::Read) => {}
     }
 }
 

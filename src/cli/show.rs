@@ -3,12 +3,13 @@
 use std::io::{self, Write};
 
 use super::json::{DiagnosticJson, FORMAT_VERSION};
+use super::output::Paint;
 use super::situation::Planned;
 use crate::{graph, plan};
 
 /// For people.
-pub fn text(out: &mut dyn Write, planned: &Planned, color: bool) -> io::Result<()> {
-    plan::render::text(out, &planned.plan, color)
+pub fn text(out: &mut dyn Write, planned: &Planned, paint: Paint) -> io::Result<()> {
+    plan::render::text(out, &planned.plan, paint.0)
 }
 
 /// The format of `plan -o json`, written change by change: no tree of the whole is made.

@@ -1,9 +1,15 @@
-//! Ctrl-C and SIGTERM: the first asks to stop in order, the second ends the process at once.
+//! Ctrl-C and SIGTERM: the first asks to stop in order, the second at once.
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// The exit code of a process that was ended by a second signal, as shells count it for SIGINT.
-const ABORTED: i32 = 130;
+/// How to stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// No further step starts, running ones are awaited.
+    InOrder,
+    /// Nothing is awaited. What is not recorded yet is left to the recovery of the next run.
+    AtOnce,
+}
 
 /// Signals that ask to stop. From here on they do not end the process by themselves.
 pub struct Signals {
@@ -22,16 +28,12 @@ impl Signals {
         })
     }
 
-    /// Waits for the first signal. A second one never comes back from here: every call's outcome that is not
-    /// recorded yet is left to the recovery of the next run. Cancel safe.
-    pub async fn received(&mut self) {
+    /// Waits for a signal. Cancel safe.
+    pub async fn received(&mut self) -> Stop {
         tokio::select! {
             _ = self.interrupt.recv() => {}
             _ = self.terminate.recv() => {}
         }
-        if self.received {
-            std::process::exit(ABORTED);
-        }
-        self.received = true;
+        if std::mem::replace(&mut self.received, true) { Stop::AtOnce } else { Stop::InOrder }
     }
 }

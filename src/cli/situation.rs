@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::args::RefreshChoice;
 use super::failure::Failure;
 use super::options::Planning;
-use crate::execute::{self, Engine};
+use crate::execute::{self, Adoption, Engine};
 use crate::graph::{self, ActionGraph};
 use crate::load::Config;
 use crate::model::{Action, Address, Change, Diagnostic, Diagnostics, Reason, Recorded, Severity, Value};
@@ -97,9 +97,8 @@ impl Situation {
     }
 
     fn require_known(&self, replace: &BTreeSet<Address>) -> anyhow::Result<()> {
-        let known = |address: &&Address| {
-            self.config.instances.contains_key(*address) || self.recorded.contains_key(*address)
-        };
+        let known =
+            |address: &&Address| self.config.instances.contains_key(*address) || self.recorded.contains_key(*address);
         match replace.iter().find(|address| !known(address)) {
             None => Ok(()),
             Some(address) => Err(Failure::hinted(
@@ -112,8 +111,7 @@ impl Situation {
     /// What reading found may have been repeated by the plan, as the reason for which it holds something.
     fn all_diagnostics(&self, plan: &Plan, warnings: Diagnostics) -> Diagnostics {
         let general: Vec<&Diagnostic> = plan.diagnostics.iter().filter(|found| found.address.is_none()).collect();
-        let mut all: Diagnostics =
-            self.problems.iter().filter(|problem| !general.contains(problem)).cloned().collect();
+        let mut all: Diagnostics = self.problems.iter().filter(|problem| !general.contains(problem)).cloned().collect();
         all.extend(plan.diagnostics.iter().cloned());
         all.extend(warnings);
         all
@@ -130,6 +128,17 @@ fn refresh(choice: RefreshChoice) -> Refresh {
 }
 
 impl Planned {
+    /// The plan as a run takes it.
+    pub fn adoption(
+        self,
+        scope: BTreeSet<Address>,
+        config: &Arc<Config>,
+        namespace: Value,
+        running: Vec<RunningStep>,
+    ) -> Adoption {
+        Adoption { scope, config: Arc::clone(config), plan: self.plan, graph: self.graph, namespace, running }
+    }
+
     /// Whether something is wrong: the exit code is 1 then, whatever else is done.
     pub fn has_errors(&self) -> bool {
         has_errors(&self.diagnostics)

@@ -8,13 +8,14 @@ use crate::cli::local::{self, Session};
 use crate::cli::options::{Files, Planning, Target, require_yes_for_json};
 use crate::cli::output::Console;
 use crate::cli::progress::Reporter;
+use crate::cli::signals::Stop;
 use crate::cli::situation::{Planned, Purpose};
 use crate::cli::{drive, show};
 use crate::execute::{Run, Summary};
 
 /// Runs `purlin apply`.
 pub async fn apply(args: ApplyArgs, console: Console) -> anyhow::Result<Exit> {
-    let planning = Planning::new(args.planning)?;
+    let planning = Planning::new(&args.planning)?;
     let files = Target::decide(args.target).files_only("apply")?;
     files.require_sources("apply")?;
     carry_out(&files, &planning, Purpose::default(), &args.doing, console).await
@@ -47,15 +48,19 @@ async fn carry_out(
     reporter.diagnostics(&planned.diagnostics);
     if doing.output == Format::Text {
         console.diagnostics(&planned.diagnostics);
-        console.result(|out| show::text(out, &planned, console.color))?;
+        console.result(|out| show::text(out, &planned, console.paint))?;
     }
     if planned.has_changes() && !doing.yes && !confirmed(console)? {
         return Ok(Exit::Problems);
     }
     let (problems, changes) = (planned.has_errors(), planned.has_changes());
-    let over = if planned.has_steps() { walk(session, planned, &mut reporter, console).await? } else { Over::default() };
+    let over =
+        if planned.has_steps() { walk(session, planned, &mut reporter, console).await? } else { Over::default() };
     if over.walked || doing.output == Format::Json {
         reporter.close(&verdict(over));
+    }
+    if over.stopped == Some(Stop::AtOnce) {
+        return Ok(Exit::Aborted);
     }
     let incomplete = over.summary.failed + over.summary.skipped > 0;
     Ok(Exit::of(problems || incomplete, changes, doing.detailed_exitcode))
@@ -73,7 +78,7 @@ fn confirmed(console: Console) -> anyhow::Result<bool> {
 #[derive(Clone, Copy, Debug, Default)]
 struct Over {
     walked: bool,
-    stopped: bool,
+    stopped: Option<Stop>,
     summary: Summary,
 }
 
@@ -81,7 +86,9 @@ async fn walk(session: Session, planned: Planned, reporter: &mut Reporter, conso
     let Session { engine, situation } = session;
     let scope = situation.addresses();
     let mut run = Run::new(Arc::clone(&engine), situation.recorded);
-    run.adopt(&scope, &situation.config, planned.plan, planned.graph, situation.namespace);
+    let adoption = planned.adoption(scope, &situation.config, situation.namespace, Vec::new());
+    // Nothing is running yet, so the plan cannot be stale.
+    let _ = run.adopt(adoption);
     let stopped = drive::to_the_end(&mut run, reporter, console).await?;
     Ok(Over { walked: true, stopped, summary: reporter.summary() })
 }
@@ -90,8 +97,8 @@ fn verdict(over: Over) -> String {
     let Summary { created, updated, destroyed, failed, skipped } = over.summary;
     let counts = format!("{created} created, {updated} updated, {destroyed} destroyed");
     match (over.stopped, failed + skipped) {
-        (true, _) => format!("Stopped: {counts}, {failed} failed, {skipped} skipped."),
-        (false, 0) => format!("Applied: {counts}."),
-        (false, _) => format!("Incomplete: {counts}, {failed} failed, {skipped} skipped."),
+        (Some(_), _) => format!("Stopped: {counts}, {failed} failed, {skipped} skipped."),
+        (None, 0) => format!("Applied: {counts}."),
+        (None, _) => format!("Incomplete: {counts}, {failed} failed, {skipped} skipped."),
     }
 }

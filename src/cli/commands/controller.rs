@@ -3,8 +3,8 @@
 use crate::cli::args::{ControllerArgs, Listening, LogFormat};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::output::Console;
-use crate::controller::options::{ElectionTimes, Options, own_namespace, own_pod};
 use crate::controller;
+use crate::controller::options::{ElectionTimes, Options, own_namespace, own_pod};
 use crate::execute::Limits;
 use crate::process::{Shutdown, telemetry};
 
@@ -18,8 +18,11 @@ pub async fn run(args: ControllerArgs, console: Console) -> anyhow::Result<Exit>
     let options = options(args)?;
     console.notice(&format!("Controller, records in namespace {}", options.namespace));
     let shutdown = Shutdown::default();
-    tokio::spawn(shutdown.clone().on_signals());
-    controller::run(options, shutdown).await?;
+    let signals = shutdown.clone().on_signals();
+    tokio::select! {
+        ended = controller::run(options, shutdown) => ended?,
+        failed = signals => failed?,
+    }
     Ok(Exit::Success)
 }
 
@@ -48,8 +51,7 @@ fn options(args: ControllerArgs) -> anyhow::Result<Options> {
         limits: Limits {
             total: args.concurrency as usize,
             per_namespace: args.concurrency_per_namespace as usize,
-            grace: args.grace_period,
-            ..Limits::default()
+            lease_duration: args.lease_duration,
         },
         metrics_address: match args.metrics_address {
             Listening::On(address) => Some(address),

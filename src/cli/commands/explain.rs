@@ -14,16 +14,17 @@ pub async fn run(args: ExplainArgs, console: Console) -> anyhow::Result<Exit> {
     match Target::decide(args.target) {
         Target::Cluster(target) => {
             let found = cluster::resource(&target, &args.name, console).await?;
-            let text = narrate::from_status(&found, console.paint());
+            let text = narrate::from_status(&found, console.paint);
             console.result(|out| out.write_all(text.as_bytes()))?;
         }
         Target::Files(files) => {
             let planning = Planning::refreshing(&args.refreshing);
             let sources_given = !files.sources.is_empty();
             let view = look::view(Target::Files(files), planning.limits, console).await?;
-            let planned = match sources_given {
-                true => Some(view.situation.plan(&view.engine, &planning, Purpose::default()).await?),
-                false => None,
+            let planned = if sources_given {
+                Some(view.situation.plan(&view.engine, &planning, Purpose::default()).await?)
+            } else {
+                None
             };
             tell(&args.name, &view.situation, planned.as_ref(), console)?;
         }
@@ -38,7 +39,7 @@ fn tell(name: &str, situation: &Situation, planned: Option<&Planned>, console: C
         return Err(Failure::hinted(format!("there is no object `{name}`"), hint));
     }
     let stories: Vec<String> =
-        meant.iter().map(|address| Story { address, situation, planned, paint: console.paint() }.to_string()).collect();
+        meant.iter().map(|address| Story { address, situation, planned, paint: console.paint }.to_string()).collect();
     if planned.is_none() {
         console.notice("What will happen next needs to know what is wanted: add -f.");
     }

@@ -12,7 +12,7 @@ use crate::cli::options::{Files, Planning, Target, names};
 use crate::cli::output::Console;
 use crate::cli::situation::{Planned, Purpose, Situation};
 use crate::cli::table::Table;
-use crate::model::{Action, Address, Change, Diagnostics, ObjectStatus, Record};
+use crate::model::{Action, Address, Change, Diagnostic, Diagnostics, ObjectStatus, Record};
 
 /// One line of the table.
 #[derive(Debug, Serialize)]
@@ -98,7 +98,7 @@ fn from_change(change: &Change, situation: &Situation) -> Row {
     let leftover = change.deposed.map(|key| format!("deposed {key}"));
     let problem = situation.config.instances.get(&change.address).and_then(|instance| instance.problems.first());
     let message = if change.message.is_empty() {
-        let why = change.because.clone().or_else(|| problem.map(|problem| problem.message()));
+        let why = change.because.clone().or_else(|| problem.map(Diagnostic::message));
         [leftover, why].into_iter().flatten().collect::<Vec<_>>().join("; ")
     } else {
         change.message.clone()

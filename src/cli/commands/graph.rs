@@ -10,7 +10,7 @@ use crate::graph::render;
 
 /// Runs the command. Problems go to standard error, so that the graph can be piped.
 pub async fn run(args: GraphArgs, console: Console) -> anyhow::Result<Exit> {
-    let planning = Planning::new(args.planning)?;
+    let planning = Planning::new(&args.planning)?;
     let view = look::wanted(Target::decide(args.target), planning.limits, console, "graph").await?;
     let planned = view.situation.plan(&view.engine, &planning, Purpose::default()).await?;
     console.diagnostics(&planned.diagnostics);

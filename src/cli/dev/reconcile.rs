@@ -16,15 +16,15 @@ use crate::cli::options::{Files, Planning};
 use crate::cli::output::Console;
 use crate::cli::progress::Reporter;
 use crate::cli::show;
-use crate::cli::signals::Signals;
-use crate::cli::situation::{Planned, Purpose, Situation};
-use crate::execute::{Engine, Progress, ProgressKind, Run};
+use crate::cli::signals::{Signals, Stop};
+use crate::cli::situation::{Planned, Purpose, Situation, has_errors};
+use crate::execute::{Engine, Progress, ProgressKind, Run, Stale};
 use crate::model::{Address, Diagnostic, Diagnostics, Reason, Step};
-use crate::plan::Held;
+use crate::plan::{Held, RunningStep};
 use crate::store::Loaded;
 
 /// Recorded objects are read anew this often, to find what somebody else has changed.
-const DRIFT_INTERVAL: Duration = Duration::from_secs(30 * 60);
+const DRIFT_INTERVAL: Duration = Duration::from_mins(30);
 
 /// New objects that may fail in a row before a replacement is given up until the files change.
 const MAX_FAILED_CREATES: u32 = 3;
@@ -104,7 +104,6 @@ impl Reconciler {
         let mut signals = Signals::listen()?;
         let mut redraw = tokio::time::interval(REDRAW);
         self.plan(Because::Start).await?;
-        // It never comes to waiting for signals again: the second one ends the process inside of `received`.
         let mut stopping = false;
         loop {
             self.reporter.flush();
@@ -113,7 +112,10 @@ impl Reconciler {
                 progress = self.run.next(), if self.walking => self.happened(progress),
                 () = sleep_until(wake.into()), if !stopping => self.wake(),
                 _ = redraw.tick(), if self.reporter.is_live() => { self.reporter.tick(); None }
-                () = signals.received() => {
+                stop = signals.received() => {
+                    if stop == Stop::AtOnce {
+                        return Ok(Exit::Aborted);
+                    }
                     stopping = true;
                     self.run.stop();
                     self.console.notice(STOPPING);
@@ -153,9 +155,11 @@ impl Reconciler {
 
     fn retry_is_due(&mut self, now: Instant) -> bool {
         let waiting = self.backoff.held(now);
-        let released = self.situation.held.keys().any(|address| {
-            !waiting.contains_key(address) && !self.unusable.contains_key(address)
-        });
+        let released = self
+            .situation
+            .held
+            .keys()
+            .any(|address| !waiting.contains_key(address) && !self.unusable.contains_key(address));
         released && !self.walking
     }
 
@@ -193,15 +197,23 @@ impl Reconciler {
                 return Ok(());
             }
         }
-        let mut planned = self.make_plan(because).await?;
-        let restless = self.restless(&planned);
-        if !restless.is_empty() {
-            self.backoff.restless(&restless, Instant::now(), self.engine.random.number());
-            planned = self.make_plan(because).await?;
+        loop {
+            let (mut planned, mut running) = self.make_plan(because).await?;
+            let restless = self.restless(&planned);
+            if !restless.is_empty() {
+                self.backoff.restless(&restless, Instant::now(), self.engine.random.number());
+                (planned, running) = self.make_plan(because).await?;
+            }
+            let text = self.text(&planned, because)?;
+            let (news, steps) = (std::mem::take(&mut planned.diagnostics), planned.has_steps());
+            let at_rest = (!steps && because != Because::Retry).then(|| self.at_rest(&news));
+            // A step that ended meanwhile made the plan stale; the next one sees its result.
+            if self.adopt(planned, running).is_ok() {
+                self.walking |= steps;
+                self.tell(news, text.as_deref(), at_rest);
+                return Ok(());
+            }
         }
-        self.tell(&planned, because)?;
-        self.adopt(planned);
-        Ok(())
     }
 
     fn read_files(&mut self) -> anyhow::Result<()> {
@@ -212,7 +224,7 @@ impl Reconciler {
     }
 
     /// Plans around what is running. While the files are changing, orphans are held like those of an unreadable file.
-    async fn make_plan(&mut self, because: Because) -> anyhow::Result<Planned> {
+    async fn make_plan(&mut self, because: Because) -> anyhow::Result<(Planned, Vec<RunningStep>)> {
         let now = Instant::now();
         let mut situation = self.situation.clone();
         situation.recorded = self.run.records().clone();
@@ -227,11 +239,9 @@ impl Reconciler {
             Because::Drift => RefreshChoice::All,
             _ => RefreshChoice::None,
         };
-        let purpose = Purpose {
-            running: self.run.running(&situation.addresses()),
-            max_failed_creates: Some(MAX_FAILED_CREATES),
-            ..Purpose::default()
-        };
+        let running = self.run.running(&self.run.touching(&situation.addresses()));
+        let purpose =
+            Purpose { running: running.clone(), max_failed_creates: Some(MAX_FAILED_CREATES), ..Purpose::default() };
         let mut planned = situation.plan(&self.engine, &Planning { refresh, ..self.planning.clone() }, purpose).await?;
         let blocked = planned.plan.changes.iter().any(|change| change.blocked == Some(Reason::SourceIncomplete));
         self.orphans_wait = noisy && blocked;
@@ -239,7 +249,7 @@ impl Reconciler {
             planned.diagnostics.retain(|found| found.reason != Reason::SourceIncomplete);
         }
         self.situation.held = situation.held;
-        Ok(planned)
+        Ok((planned, running))
     }
 
     /// Objects whose step went well since the files last changed, and is planned once more.
@@ -248,40 +258,43 @@ impl Reconciler {
         steps.filter(|step| self.done.contains(step)).map(|step| step.address.clone()).collect()
     }
 
-    /// Problems are told once, and a plan when a person has caused it.
-    fn tell(&mut self, planned: &Planned, because: Because) -> anyhow::Result<()> {
-        let new: Diagnostics =
-            planned.diagnostics.iter().filter(|found| !self.told.contains(found)).cloned().collect();
-        self.console.diagnostics(&new);
-        self.told.clone_from(&planned.diagnostics);
+    /// A plan is shown when a person, or somebody else's change, has caused it.
+    fn text(&self, planned: &Planned, because: Because) -> anyhow::Result<Option<String>> {
         let caused = matches!(because, Because::Start | Because::Files | Because::Quiet | Because::Drift);
-        if caused && planned.has_changes() {
-            let mut text = Vec::new();
-            show::text(&mut text, planned, self.reporter.is_live() && self.console.color)?;
-            self.reporter.note(String::from_utf8_lossy(&text).trim_end());
+        if !caused || !planned.has_changes() {
+            return Ok(None);
         }
-        if !planned.has_steps() && because != Because::Retry {
-            self.reporter.note(self.at_rest(planned));
-        }
-        Ok(())
+        let mut text = Vec::new();
+        show::text(&mut text, planned, self.console.paint)?;
+        Ok(Some(String::from_utf8_lossy(&text).trim_end().to_owned()))
     }
 
-    fn at_rest(&self, planned: &Planned) -> &'static str {
+    /// Problems are told once, not with every plan.
+    fn tell(&mut self, diagnostics: Diagnostics, text: Option<&str>, at_rest: Option<&str>) {
+        let news: Diagnostics = diagnostics.iter().filter(|found| !self.told.contains(found)).cloned().collect();
+        self.console.diagnostics(&news);
+        self.told = diagnostics;
+        for note in text.into_iter().chain(at_rest) {
+            self.reporter.note(note);
+        }
+    }
+
+    fn at_rest(&self, diagnostics: &[Diagnostic]) -> &'static str {
         if self.orphans_wait {
             "Something is missing from the files; it is destroyed once they have not changed for a second."
-        } else if planned.has_errors() || !self.situation.held.is_empty() {
+        } else if has_errors(diagnostics) || !self.situation.held.is_empty() {
             "All that can be done is done. Watching."
         } else {
             "Everything is as the files ask for. Watching."
         }
     }
 
-    fn adopt(&mut self, planned: Planned) {
+    fn adopt(&mut self, planned: Planned, running: Vec<RunningStep>) -> Result<(), Stale> {
         let mut scope = self.situation.addresses();
         scope.extend(self.run.records().keys().cloned());
-        self.walking |= planned.has_steps();
+        scope.extend(running.iter().map(|running| running.step.address.clone()));
         let namespace = self.situation.namespace.clone();
-        self.run.adopt(&scope, &self.situation.config, planned.plan, planned.graph, namespace);
+        self.run.adopt(planned.adoption(scope, &self.situation.config, namespace, running))
     }
 
     fn stopped(&mut self) -> Exit {

@@ -30,10 +30,10 @@ pub async fn run(command: StateCommand, console: Console) -> anyhow::Result<Exit
 
 async fn list(args: StateListArgs, console: Console) -> anyhow::Result<Exit> {
     let records = records::read(Target::decide(args.target), console).await?;
-    let rows = records.recorded.values().flat_map(|stored| rows::rows(&stored.record));
+    let mut rows = records.recorded.values().flat_map(|stored| rows::rows(&stored.record));
     let exit = Exit::of(!records.diagnostics.is_empty(), false, false);
     if args.output == Format::Json {
-        console.result(|out| rows::write_json(out, rows, &records.diagnostics))?;
+        console.result(|out| rows::write_json(out, &mut rows, &records.diagnostics))?;
         return Ok(exit);
     }
     console.diagnostics(&records.diagnostics);
@@ -55,14 +55,14 @@ async fn show(args: StateShowArgs, console: Console) -> anyhow::Result<()> {
     let address = address(&args.address)?;
     let records = records::read(Target::decide(args.target), console).await?;
     let Some(stored) = records.recorded.get(&address) else { return Err(not_recorded(&address)) };
-    let rows = rows::rows(&stored.record);
+    let mut rows = rows::rows(&stored.record);
     if args.output == Format::Json {
-        return console.result(|out| rows::write_json(out, rows, &[]));
+        return console.result(|out| rows::write_json(out, &mut rows, &[]));
     }
     console.result(|out| {
         for row in rows {
             let leftover = row.deposed_key.map(|key| format!(" (deposed {key})")).unwrap_or_default();
-            writeln!(out, "{}", console.paint().strong(&format!("{address}{leftover}")))?;
+            writeln!(out, "{}", console.paint.strong(&format!("{address}{leftover}")))?;
             writeln!(out, "  type:    {}\n  status:  {}", row.type_name, row.status)?;
             let order = if row.create_before_destroy { "creates first" } else { "destroys first" };
             writeln!(out, "  replace: {order}")?;
@@ -116,8 +116,10 @@ async fn edit(
 }
 
 async fn write(records: &Records, stored: &Stored, edited: Edited) -> anyhow::Result<()> {
-        records.editor.write(stored, edited).await.map_err(|error| match error {
-        JournalError::Conflict { .. } => Failure::hinted(error.to_string(), "nothing was written; look again, then try again"),
+    records.editor.write(stored, edited).await.map_err(|error| match error {
+        JournalError::Conflict { .. } => {
+            Failure::hinted(error.to_string(), "nothing was written; look again, then try again")
+        }
         JournalError::Unavailable { .. } => error.into(),
     })
 }
@@ -131,7 +133,8 @@ async fn release(args: StateReleaseArgs, console: Console) -> anyhow::Result<()>
     };
     let wanted = args.address.as_deref().map(address).transpose()?;
     let what = wanted.as_ref().map_or("Every Resource of the namespace".to_owned(), |address| format!("`{address}`"));
-    let question = format!("{what} loses its finalizer. Objects and records stay; applying the Resource again adopts them.");
+    let question =
+        format!("{what} loses its finalizer. Objects and records stay; applying the Resource again adopts them.");
     confirm(&question, args.yes, console)?;
     let released = cluster::release(&target, wanted.as_ref()).await?;
     console.notice(&format!("{released} released."));

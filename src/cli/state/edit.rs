@@ -62,7 +62,9 @@ pub fn removal(record: &Record) -> String {
     let address = &record.address;
     match record.intent.as_deref() {
         Some(intent) if intent.operation == Operation::Create => {
-            format!("The open create of `{address}` is taken never to have made anything. Should it have, that object is no longer known.")
+            format!(
+                "The open create of `{address}` is taken never to have made anything. Should it have, that object is no longer known."
+            )
         }
         _ => {
             let objects = usize::from(record.current.is_some()) + record.deposed.len();
@@ -94,7 +96,9 @@ fn require_settled(record: &Record) -> anyhow::Result<()> {
     let (address, operation, since) = (&record.address, intent.operation.as_str(), intent.started);
     Err(Failure::hinted(
         format!("the {operation} of `{address}` that began at {since:.0} is still open"),
-        format!("let it be settled first, by `purlin apply` or the controller; if that cannot be, `purlin state rm {address} --force`"),
+        format!(
+            "let it be settled first, by `purlin apply` or the controller; if that cannot be, `purlin state rm {address} --force`"
+        ),
     ))
 }
 

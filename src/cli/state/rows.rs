@@ -81,9 +81,9 @@ fn make<'a>(
 }
 
 /// Writes rows as JSON, one at a time: no tree of all of them is made.
-pub fn write_json<'a>(
+pub fn write_json(
     out: &mut dyn Write,
-    rows: impl Iterator<Item = Row<'a>>,
+    rows: &mut dyn Iterator<Item = Row<'_>>,
     diagnostics: &[Diagnostic],
 ) -> io::Result<()> {
     write!(out, "{{\"formatVersion\":\"{FORMAT_VERSION}\",\"objects\":[")?;
@@ -116,7 +116,7 @@ mod tests {
         let mut record = record("web");
         record.current = Some(Arc::new(object()));
         let mut out = Vec::new();
-        write_json(&mut out, rows(&record), &[]).unwrap();
+        write_json(&mut out, &mut rows(&record), &[]).unwrap();
         let json: Json = serde_json::from_slice(&out).unwrap();
         let expected = serde_json::json!({
             "formatVersion": "1",
