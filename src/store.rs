@@ -5,12 +5,14 @@
 
 pub mod codec;
 pub mod memory;
+pub mod secrets;
 pub mod sqlite;
 pub mod strings;
 
 use crate::model::{Address, Recorded};
 
 pub use memory::MemoryJournal;
+pub use secrets::Secrets;
 pub use sqlite::{Snapshot, StateError, StateFile};
 pub use strings::Strings;
 

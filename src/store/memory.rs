@@ -90,12 +90,7 @@ impl Default for MemoryJournal {
 impl MemoryJournal {
     /// An empty journal.
     pub fn new(hook: Hook) -> Self {
-        Self {
-            durable: Arc::default(),
-            hook,
-            points: Arc::default(),
-            crashed: Arc::new(watch::channel(false).0),
-        }
+        Self { durable: Arc::default(), hook, points: Arc::default(), crashed: Arc::new(watch::channel(false).0) }
     }
 
     /// The journal of the next process: same content, another hook.
@@ -125,7 +120,9 @@ impl MemoryJournal {
         let mut strings = Strings::default();
         let mut records = Recorded::new();
         let mut unreadable = Vec::new();
-        for ((_, address), (version, bytes)) in lock(&self.durable).content.iter().filter(|((of, _), _)| &**of == namespace) {
+        for ((_, address), (version, bytes)) in
+            lock(&self.durable).content.iter().filter(|((of, _), _)| &**of == namespace)
+        {
             match codec::decode(bytes, &mut strings) {
                 Ok(record) => {
                     records.insert(address.clone(), Stored { record: record.into(), version: *version });
@@ -211,21 +208,17 @@ impl Durable {
 
 impl Journal for MemoryJournal {
     fn intend(&self, record: Arc<Record>, base: Option<Version>) -> BoxFuture<'_, Result<Version, JournalError>> {
-        Box::pin(async move {
-            self.perform(Operation::Intend, &record, |durable| durable.put(&record, base)).await
-        })
+        Box::pin(async move { self.perform(Operation::Intend, &record, |durable| durable.put(&record, base)).await })
     }
 
     fn record(&self, record: Arc<Record>, base: Version) -> BoxFuture<'_, Result<Version, JournalError>> {
-        Box::pin(async move {
-            self.perform(Operation::Record, &record, |durable| durable.put(&record, Some(base))).await
-        })
+        Box::pin(
+            async move { self.perform(Operation::Record, &record, |durable| durable.put(&record, Some(base))).await },
+        )
     }
 
     fn erase(&self, record: Arc<Record>, base: Version) -> BoxFuture<'_, Result<(), JournalError>> {
-        Box::pin(async move {
-            self.perform(Operation::Erase, &record, |durable| durable.remove(&record, base)).await
-        })
+        Box::pin(async move { self.perform(Operation::Erase, &record, |durable| durable.remove(&record, base)).await })
     }
 }
 
