@@ -22,7 +22,6 @@ use super::Because;
 use choices::Choices;
 use world::World;
 
-
 /// Whether a step is there, and whether it still can wait for anything.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Presence {

@@ -179,7 +179,8 @@ impl Component {
         for &start in &self.members {
             while let Some(ring) = self.ring_through(start, &away) {
                 let around = (0..ring.len()).map(|at| (ring[at], ring[(at + 1) % ring.len()]));
-                let degree = |edge: &(NodeIndex, NodeIndex)| self.edges.iter().filter(|other| other.1 == edge.1).count();
+                let degree =
+                    |edge: &(NodeIndex, NodeIndex)| self.edges.iter().filter(|other| other.1 == edge.1).count();
                 // A ring of families alone cannot be: a family's edges lead to its instances only.
                 let Some(edge) = around.filter(|edge| may_go(edge.0)).min_by_key(degree) else { return away };
                 away.push(edge);

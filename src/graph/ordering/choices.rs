@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::draft::Draft;
-use super::topology::{Adjacency, NONE};
+use super::topology::{Adjacency, NONE, Search};
 use super::world::World;
-use super::{Because, Edge, FellBack};
+use super::{Because, Edge, FellBack, Part};
 
 /// How the last part of R7 is drawn for a leftover.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,9 +72,9 @@ impl Choices {
 
     /// Decides anew, given a graph with rings. Says whether anything was decided: if not, the rules cannot help.
     ///
-    /// First leftovers in rings get their exceptions, which decides nothing. Then edges that R7 may drop are dropped,
-    /// all of one component together. Only when no ring has such an edge, in each component the first released
-    /// object with an edge in it falls back.
+    /// First leftovers in rings get their exceptions, which decides nothing. Then orders among leftovers that
+    /// contradict each other are dropped, then edges that R7 may drop, all of one component together. Only when no
+    /// ring has such an edge, in each component the first released object with an edge in it falls back.
     pub(super) fn revise(
         &mut self,
         world: &World<'_>,
@@ -84,7 +84,10 @@ impl Choices {
     ) -> bool {
         let inner = Inner::new(draft, rings);
         let exact = self.look_closer(world, &inner);
-        exact || self.drop_edges_of_leftovers(&inner) || self.fall_back(world, &inner, rings.len(), fell_back)
+        exact
+            || self.drop_contradictions(world, &inner)
+            || self.drop_edges_of_leftovers(&inner)
+            || self.fall_back(world, &inner, rings, fell_back)
     }
 
     fn look_closer(&mut self, world: &World<'_>, inner: &Inner) -> bool {
@@ -98,6 +101,22 @@ impl Choices {
         changed
     }
 
+    /// Leftovers were recorded at different times, so three of them may have used each other in a ring, though no two
+    /// did. What they say about each other's order is void then.
+    fn drop_contradictions(&mut self, world: &World<'_>, inner: &Inner) -> bool {
+        let is_leftover =
+            |node: u32| world.steps.get(node as usize).is_some_and(|step| matches!(step.part, Part::Leftover(_)));
+        let among = inner.edges.iter().map(|edge| (edge.from, edge.to));
+        let among =
+            Adjacency::new(inner.ring_of.len(), among.filter(|&(a, b)| is_leftover(a) && is_leftover(b)).collect());
+        let before = self.dropped.len();
+        for ring in among.rings() {
+            let pairs = ring.iter().flat_map(|&from| among.of(from).iter().map(move |&to| (from, to)));
+            self.dropped.extend(pairs.filter(|(_, to)| ring.binary_search(to).is_ok()));
+        }
+        self.dropped.len() > before
+    }
+
     fn drop_edges_of_leftovers(&mut self, inner: &Inner) -> bool {
         let before = self.dropped.len();
         let may_go = |edge: &&Edge| edge.because == Because::DependentOfSuccessorFirst;
@@ -105,23 +124,51 @@ impl Choices {
         self.dropped.len() > before
     }
 
-    fn fall_back(&mut self, world: &World<'_>, inner: &Inner, rings: usize, fell_back: &mut Vec<FellBack>) -> bool {
-        let mut first: Vec<Option<(u32, &Edge)>> = vec![None; rings];
-        for edge in &inner.edges {
-            let Some(step) = world.steps.get(edge.from as usize) else { continue };
-            let is_late = edge.because == Because::DependencyChangesFirst && !world.creates_first(step.object);
-            let first = &mut first[inner.ring_of[edge.from as usize] as usize];
-            if (edge.because == Because::Released || is_late) && first.is_none_or(|(object, _)| step.object < object) {
-                *first = Some((step.object, edge));
+    fn fall_back(
+        &mut self,
+        world: &World<'_>,
+        inner: &Inner,
+        rings: &[Vec<u32>],
+        fell_back: &mut Vec<FellBack>,
+    ) -> bool {
+        let before = fell_back.len();
+        let mut search = Search::new(world.objects.len());
+        for ring in rings {
+            let steps = ring.iter().filter_map(|&node| world.steps.get(node as usize));
+            let goes = steps.filter(|step| step.part == Part::Remove).map(|step| step.object);
+            let edge = |at: u32| Some((at, self.safer_edge(world, inner, at, &mut search)?));
+            if let Some((object, to)) = goes.into_iter().find_map(edge) {
+                let around = inner.ring_along(world.remove[object as usize], to);
+                let ring = around.into_iter().filter_map(|node| world.steps.get(node as usize).copied()).collect();
+                fell_back.push(FellBack { object, ring });
             }
         }
-        for (object, edge) in first.iter().flatten() {
-            self.fallen[*object as usize] = true;
-            let ring = inner.ring_along(edge);
-            let ring = ring.into_iter().filter_map(|node| world.steps.get(node as usize).copied()).collect();
-            fell_back.push(FellBack { object: *object, ring });
+        for fallen in &fell_back[before..] {
+            self.fallen[fallen.object as usize] = true;
         }
-        first.iter().any(Option::is_some)
+        fell_back.len() > before
+    }
+
+    /// A step in the same component that `D(x)` waits for by R6, or by the released case of R5, whether that edge was
+    /// drawn or left out as implied by others.
+    fn safer_edge(&self, world: &World<'_>, inner: &Inner, at: u32, search: &mut Search) -> Option<u32> {
+        if !world.removes(at) || world.creates_first(at) || self.has_fallen_back(at) {
+            return None;
+        }
+        let ring = inner.ring_of[world.remove[at as usize] as usize];
+        let in_ring = |other: &u32| {
+            let make = world.make[*other as usize];
+            make != NONE && inner.ring_of[make as usize] == ring
+        };
+        let users = search.reachable(&world.users, world.users.of(at));
+        let lets_go =
+            |user: &u32| world.is_released_by_all(at) || !search.reaches(&world.wants, &self.wants_places, *user, at);
+        let user = users.into_iter().filter(in_ring).find(lets_go);
+        let used_late = || {
+            let used = world.is_released_for_good(at).then(|| search.reachable(&world.used, world.used.of(at)))?;
+            used.into_iter().find(in_ring)
+        };
+        user.or_else(used_late).map(|other| world.make[other as usize])
     }
 }
 
@@ -149,23 +196,22 @@ impl Inner {
         Self { ring_of, edges, waits }
     }
 
-    /// A shortest ring that goes along an edge, from its waiting end on.
-    fn ring_along(&self, edge: &Edge) -> Vec<u32> {
+    /// A shortest ring on which `to` follows `from`, beginning with `from`.
+    fn ring_along(&self, from: u32, to: u32) -> Vec<u32> {
         let mut came_from = BTreeMap::new();
-        let mut queue = VecDeque::from([edge.to]);
+        let mut queue = VecDeque::from([to]);
         while let Some(here) = queue.pop_front() {
-            if here == edge.from {
+            if here == from {
                 break;
             }
             for &next in self.waits.of(here) {
-                if next != edge.to && !came_from.contains_key(&next) {
+                if next != to && !came_from.contains_key(&next) {
                     came_from.insert(next, here);
                     queue.push_back(next);
                 }
             }
         }
-        let mut ring: Vec<u32> =
-            std::iter::successors(Some(edge.from), |node| came_from.get(node).copied()).collect();
+        let mut ring: Vec<u32> = std::iter::successors(Some(from), |node| came_from.get(node).copied()).collect();
         ring.reverse();
         ring.rotate_right(1);
         ring

@@ -75,7 +75,8 @@ fn add_one_by_one(draft: &mut Draft, candidates: &[(u32, u32)], rings: &[Vec<u32
             ring_of[node as usize] = at;
         }
     }
-    let is_inner = |&(from, to): &(u32, u32)| ring_of[from as usize] != NONE && ring_of[from as usize] == ring_of[to as usize];
+    let is_inner =
+        |&(from, to): &(u32, u32)| ring_of[from as usize] != NONE && ring_of[from as usize] == ring_of[to as usize];
     let (doubtful, safe): (Vec<_>, Vec<_>) = candidates.iter().copied().partition(is_inner);
     for (remove, newcomers) in safe {
         draft.wait(remove, newcomers, Because::NewDependencyFirst, false);

@@ -204,8 +204,7 @@ impl Rules<'_> {
         self.above.restart();
         self.above.push(world.users.of(at));
         while let Some(user) = self.above.stack.pop() {
-            let wants_it =
-                is_wanted_still && self.search.reaches(&world.wants, self.choices.wants_places(), user, at);
+            let wants_it = is_wanted_still && self.search.reaches(&world.wants, self.choices.wants_places(), user, at);
             if !wants_it {
                 let indirect = !world.used.has(user, at);
                 let make = world.make[user as usize];

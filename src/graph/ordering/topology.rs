@@ -192,9 +192,8 @@ impl Incremental {
             }) else {
                 return false;
             };
-            let waiting = Self::between(&mut self.search, &self.waiting, from, |node| {
-                Some(self.place[node as usize] < high)
-            });
+            let waiting =
+                Self::between(&mut self.search, &self.waiting, from, |node| Some(self.place[node as usize] < high));
             let mut waiting = waiting.unwrap_or_default();
             needed.sort_unstable_by_key(|&node| self.place[node as usize]);
             waiting.sort_unstable_by_key(|&node| self.place[node as usize]);

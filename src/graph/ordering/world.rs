@@ -126,7 +126,8 @@ impl<'a> World<'a> {
         }
         for &at in self.used_order.iter().rev() {
             for &user in self.users.of(at) {
-                self.has_made_user[at as usize] |= self.has_made_user[user as usize] || self.make[user as usize] != NONE;
+                self.has_made_user[at as usize] |=
+                    self.has_made_user[user as usize] || self.make[user as usize] != NONE;
                 self.is_dropped_above[at as usize] |= self.is_dropped_above[user as usize] || !self.wants.has(user, at);
             }
         }

@@ -26,7 +26,13 @@ fn fates() -> Vec<Fate> {
         (false, true, true, false),
     ];
     let fate = |flag| {
-        move |&(recorded, wanted, make, remove): &(bool, bool, bool, bool)| Fate { recorded, wanted, make, remove, flag }
+        move |&(recorded, wanted, make, remove): &(bool, bool, bool, bool)| Fate {
+            recorded,
+            wanted,
+            make,
+            remove,
+            flag,
+        }
     };
     let mut fates: Vec<Fate> = plain.iter().map(fate(false)).chain(plain.iter().map(fate(true))).collect();
     fates.push(Fate { recorded: false, wanted: false, make: false, remove: false, flag: false });

@@ -7,8 +7,7 @@ use super::plain::{self, Terms, closure};
 /// For each step the set of steps that it waits for in the end. Junctions count as what they lead to.
 pub(super) fn reach(ordering: &Ordering) -> Vec<u64> {
     let mut below = vec![0_u64; ordering.nodes];
-    let adjacency =
-        Adjacency::new(ordering.nodes, ordering.edges.iter().map(|edge| (edge.from, edge.to)).collect());
+    let adjacency = Adjacency::new(ordering.nodes, ordering.edges.iter().map(|edge| (edge.from, edge.to)).collect());
     let (targets_first, sound) = adjacency.targets_first();
     assert_eq!(sound, ordering.nodes, "a ring");
     for at in targets_first {
@@ -23,19 +22,21 @@ pub(super) fn reach(ordering: &Ordering) -> Vec<u64> {
 
 /// Draws the graph and judges it. `Err` says which rule is broken.
 pub(super) fn judge(objects: &[Object]) -> Result<Ordering, String> {
+    let plain = plain::order(objects);
+    if let Some(at) = (0..plain.steps.len()).find(|&at| plain.reach[at] >> at & 1 == 1) {
+        let others =
+            (0..plain.steps.len()).filter(|&to| plain.reach[at] >> to & 1 == 1 && plain.reach[to] >> at & 1 == 1);
+        return Err(format!("a ring in the plain reading: {:?}", others.map(|at| plain.steps[at]).collect::<Vec<_>>()));
+    }
+    let terms = Terms::new(objects);
     let ordering = order(objects);
     let reach = reach(&ordering);
-    let plain = plain::order(objects);
-    let terms = Terms::new(objects);
     if ordering.steps != plain.steps {
         return Err("the steps differ".to_owned());
     }
     let fallen = |at: usize| ordering.fell_back.iter().any(|fell| fell.object as usize == at);
     if let Some(at) = (0..objects.len()).find(|&at| fallen(at) != plain.fallen[at]) {
         return Err(format!("{at} fell back in one reading only"));
-    }
-    if (0..reach.len()).any(|at| plain.reach[at] >> at & 1 == 1) {
-        return Err("the plain reading has a ring".to_owned());
     }
     if let Some(at) = (0..reach.len()).find(|&at| reach[at] != plain.reach[at]) {
         let (step, ours, theirs) = (plain.steps[at], reach[at], plain.reach[at]);

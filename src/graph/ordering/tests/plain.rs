@@ -10,6 +10,8 @@ pub(super) enum Kind {
     Released(usize),
     /// The last part of R7.
     MayGo,
+    /// R7 between two leftovers.
+    Leftovers,
 }
 
 /// The result: the steps, and for each the set of those it waits for in the end.
@@ -48,9 +50,10 @@ impl<'a> Terms<'a> {
     pub(super) fn new(objects: &'a [Object]) -> Self {
         let wanted = objects.iter().enumerate().fold(0, |set, (at, object)| set | u64::from(object.wanted) << at);
         let own = |at: usize| !(1_u64 << at);
-        let wants = objects.iter().enumerate().map(|(at, object)| {
-            if object.wanted { bits(&object.wants) & wanted & own(at) } else { 0 }
-        });
+        let wants = objects
+            .iter()
+            .enumerate()
+            .map(|(at, object)| if object.wanted { bits(&object.wants) & wanted & own(at) } else { 0 });
         let used = objects.iter().enumerate().map(|(at, object)| bits(&object.used) & own(at));
         let mut steps = Vec::new();
         for (object, at) in objects.iter().zip(0..) {
@@ -182,7 +185,7 @@ impl Drawing<'_> {
                 self.wait(terms.d(y), own, Kind::Fixed);
                 for j in 0..terms.objects[y].leftovers.len() {
                     if terms.leftover_used(y, j) >> x & 1 == 0 {
-                        self.wait(terms.leftover(y, j), own, Kind::Fixed);
+                        self.wait(terms.leftover(y, j), own, Kind::Leftovers);
                     }
                 }
             }
@@ -222,7 +225,10 @@ pub(super) fn order(objects: &[Object]) -> Plain {
         drawing.pairs(&fallen);
         drawing.leftovers();
         drawing.running();
-        drawing.edges.retain(|edge| !gone.contains(edge));
+        let among: Vec<Edge> = drawing.edges.iter().filter(|edge| edge.2 == Kind::Leftovers).copied().collect();
+        let around = reach(terms.steps.len(), &among);
+        let contradicts = |edge: &Edge| edge.2 == Kind::Leftovers && around[edge.1] >> edge.0 & 1 == 1;
+        drawing.edges.retain(|edge| !gone.contains(edge) && !contradicts(edge));
         let reach = reach(terms.steps.len(), &drawing.edges);
         let inner: Vec<Edge> = drawing.edges.iter().filter(|edge| reach[edge.1] >> edge.0 & 1 == 1).copied().collect();
         let may_go: Vec<Edge> = inner.iter().filter(|edge| edge.2 == Kind::MayGo).copied().collect();
