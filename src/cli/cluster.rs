@@ -7,20 +7,22 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Api, Client};
 use serde_json::json;
 
-use super::failure::Failure;
-use super::look::{ReadOnly, View};
+use super::failure::Failure as CommandFailure;
+use super::look::{self, View};
 use super::options::Cluster;
 use super::output::Console;
 use super::situation::Situation;
+use super::state::edit::Edited;
 use super::state::records::{Editor, Records};
 use crate::api::{self, Resource};
-use crate::driver::Registry;
-use crate::execute::{Engine, Journal, Limits};
+use crate::driver::{KubernetesObject, OwnerScope, Registry};
+use crate::execute::Limits;
 use crate::load;
-use crate::model::{Address, Holder, Reason};
+use crate::model::{Address, Reason, Stored};
 use crate::plan::Held;
-use crate::process::{Random as _, SystemClock, SystemRandom};
-use crate::store::{Loaded, secrets};
+use crate::process::{SystemClock, SystemRandom};
+use crate::store::Loaded;
+use crate::store::secrets::{Decoded, Failure, Patience, Secrets};
 
 /// How many Resources one answer of the API server holds.
 const PAGE: u32 = 500;
@@ -40,7 +42,7 @@ impl Connection {
         };
         let config = config.map_err(|error| {
             let hint = "to work on files: -f DIR; to work on a cluster: --kubeconfig or --context";
-            Failure::hinted(format!("there is no usable kubeconfig: {error}"), hint)
+            CommandFailure::hinted(format!("there is no usable kubeconfig: {error}"), hint)
         })?;
         let namespace = target.namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
         Ok(Self { client: Client::try_from(config)?, namespace })
@@ -51,6 +53,12 @@ impl Connection {
         let context = target.context.as_deref().unwrap_or("(current)");
         console.notice(&format!("Working on the cluster of context {context}, namespace {}", connection.namespace));
         Ok(connection)
+    }
+
+    /// The channel of a stop that never comes has no sender, which counts as "go on".
+    fn secrets(&self, target: &Cluster) -> Secrets {
+        let stop = tokio::sync::watch::channel(false).1;
+        Secrets::new(self.client.clone(), target.controller_namespace.as_str(), Arc::new(SystemRandom), stop)
     }
 
     fn resources(&self) -> Api<Resource> {
@@ -71,6 +79,13 @@ impl Connection {
     }
 }
 
+/// A client for the current context of a kubeconfig.
+pub async fn client_of(kubeconfig: &std::path::Path) -> anyhow::Result<Client> {
+    let options = KubeConfigOptions::default();
+    let config = kube::Config::from_custom_kubeconfig(Kubeconfig::read_from(kubeconfig)?, &options).await?;
+    Ok(Client::try_from(config)?)
+}
+
 /// The Resources of a namespace, in order.
 pub async fn resources(target: &Cluster, console: Console) -> anyhow::Result<Vec<Resource>> {
     Connection::announced(target, console).await?.all_resources().await
@@ -81,7 +96,9 @@ pub async fn resource(target: &Cluster, name: &str, console: Console) -> anyhow:
     let connection = Connection::announced(target, console).await?;
     let name = name.parse().map_or_else(|_| name.to_owned(), |address: Address| address.name.to_string());
     let found = connection.resources().get_opt(&name).await.map_err(explained)?;
-    found.ok_or_else(|| Failure::hinted(format!("there is no Resource `{name}`"), "`purlin get` lists all of them"))
+    found.ok_or_else(|| {
+        CommandFailure::hinted(format!("there is no Resource `{name}`"), "`purlin get` lists all of them")
+    })
 }
 
 /// Reads Resources and records, and changes nothing. What the controller has under way is held.
@@ -95,15 +112,8 @@ pub async fn look(target: &Cluster, limits: Limits, console: Console) -> anyhow:
         situation.held.insert(found.address, Held { reason: Reason::RecordUnreadable, message: found.message });
     }
     situation.hold_open_intents("the controller settles it");
-    let random = SystemRandom;
-    let engine = Engine::new(
-        Registry::cluster(connection.client.clone()),
-        Arc::new(ReadOnly),
-        Arc::new(SystemClock),
-        Arc::new(random),
-        limits,
-        Holder { pod: "".into(), process: random.uuid().into() },
-    );
+    let kubernetes = KubernetesObject::as_client(connection.client, OwnerScope::Cluster, Arc::new(SystemClock));
+    let engine = look::planning_engine(Registry::built_in(kubernetes), limits);
     Ok(View { engine, situation })
 }
 
@@ -117,13 +127,51 @@ pub async fn records(target: &Cluster, console: Console) -> anyhow::Result<Loade
 pub async fn open_records(target: &Cluster, console: Console) -> anyhow::Result<Records> {
     let connection = Connection::announced(target, console).await?;
     let loaded = read_records(&connection, target).await?;
-    let journal: Arc<dyn Journal> =
-        Arc::new(secrets::Secrets::new(connection.client.clone(), &target.controller_namespace));
-    Ok(Records { recorded: loaded.records, editor: Editor::Cluster(journal) })
+    let editor = ClusterEditor { secrets: connection.secrets(target), target: target.clone() };
+    Ok(Records { recorded: loaded.records, editor: Editor::Cluster(editor) })
+}
+
+/// Edits records of a cluster.
+pub struct ClusterEditor {
+    secrets: Secrets,
+    target: Cluster,
+}
+
+impl ClusterEditor {
+    /// Writes what has become of a record. Before a record goes its Resource loses the finalizer: a Resource without
+    /// marks is created anew, one with marks and without a record would be stalled.
+    pub async fn write(&self, stored: &Stored, edited: Edited) -> anyhow::Result<()> {
+        let Stored { record, version } = stored;
+        let written = match edited {
+            Edited::To(record) => self.secrets.put(&record, Some(*version), Patience::SHORT).await.map(drop),
+            Edited::Erased => {
+                release(&self.target, Some(&record.address)).await?;
+                self.secrets.delete(&record.namespace, &record.address, *version, Patience::SHORT).await
+            }
+        };
+        written.map_err(|failure| refused(&failure))
+    }
 }
 
 async fn read_records(connection: &Connection, target: &Cluster) -> anyhow::Result<Loaded> {
-    Ok(secrets::list(&connection.client, &target.controller_namespace, &connection.namespace).await?)
+    let found = connection.secrets(target).load_all(Some(&connection.namespace)).await.map_err(|failure| refused(&failure))?;
+    let mut loaded = Loaded::default();
+    for found in found {
+        match found {
+            Ok(Decoded::Record(stored)) => drop(loaded.records.insert(stored.record.address.clone(), stored)),
+            Ok(Decoded::Family(_) | Decoded::Parted(_)) => {}
+            Err(unreadable) => loaded.unreadable.push(unreadable),
+        }
+    }
+    Ok(loaded)
+}
+
+fn refused(failure: &Failure) -> anyhow::Error {
+    let hint = match failure {
+        Failure::Conflict => "nothing was written; look again, then try again",
+        _ => "records are Secrets in the controller's namespace (--controller-namespace) and need rights on those",
+    };
+    CommandFailure::hinted(format!("the records cannot be used: {failure}"), hint)
 }
 
 /// Removes the annotation by which a Resource says that it has a record.
@@ -132,7 +180,7 @@ pub async fn remove_annotation(target: &Cluster, address: &Address) -> anyhow::R
     let resources = connection.resources();
     let found = resources.get_opt(&address.name).await.map_err(explained)?;
     let resource = found.filter(|resource| !resource.annotation(api::RECORD).is_empty()).ok_or_else(|| {
-        Failure::hinted(format!("nothing is recorded of `{address}`"), "`purlin state list` lists what is")
+        CommandFailure::hinted(format!("nothing is recorded of `{address}`"), "`purlin state list` lists what is")
     })?;
     let patch = json!({"metadata": {
         "resourceVersion": resource.metadata.resource_version,
@@ -149,7 +197,7 @@ pub async fn release(target: &Cluster, wanted: Option<&Address>) -> anyhow::Resu
     let resources = connection.resources();
     let chosen = match wanted {
         None => connection.all_resources().await?,
-        Some(address) => vec![resources.get(&address.name).await.map_err(explained)?],
+        Some(address) => resources.get_opt(&address.name).await.map_err(explained)?.into_iter().collect(),
     };
     let mut released = 0;
     for resource in chosen {
@@ -188,7 +236,7 @@ fn explained(error: kube::Error) -> anyhow::Error {
         }
         _ => return error.into(),
     };
-    Failure::hinted(error.to_string(), hint)
+    CommandFailure::hinted(error.to_string(), hint)
 }
 
 #[cfg(test)]

@@ -6,14 +6,15 @@ use std::sync::Arc;
 use futures::StreamExt as _;
 use futures::stream;
 
+use super::cluster;
 use super::failure::Failure;
-use super::look::{ReadOnly, View};
+use super::look::{self, View};
 use super::options::Files;
 use super::output::Console;
 use super::situation::Situation;
 use super::state::records::{Editor, Records};
-use crate::driver::Registry;
-use crate::execute::{self, Engine, HolderState, Journal, Limits, Recovery};
+use crate::driver::{KubernetesObject, OwnerScope, Registry};
+use crate::execute::{self, Engine, HolderState, Limits, Recovery};
 use crate::load::{self, Config};
 use crate::model::{Address, Diagnostics, Holder, Reason, Stored, Value};
 use crate::plan::Held;
@@ -53,7 +54,7 @@ pub struct Wanted {
 pub async fn look(files: &Files, limits: Limits, console: Console) -> anyhow::Result<View> {
     console.notice(&target_line(files));
     let wanted = read(&files.sources)?;
-    let engine = engine(files, Arc::new(ReadOnly), limits, holder()).await?;
+    let engine = look::planning_engine(drivers(files).await?, limits);
     let Some(snapshot) = StateFile::read(&files.state)? else {
         return Ok(View { engine, situation: situation(wanted, Loaded::default()) });
     };
@@ -79,7 +80,7 @@ pub async fn open(files: &Files, limits: Limits, console: Console) -> anyhow::Re
     let holder = holder();
     let state = StateFile::open(&files.state, &wanted.config.namespace, holder.clone())?;
     let mut situation = situation(wanted, state.load_all()?);
-    let engine = Arc::new(engine(files, Arc::new(state), limits, holder).await?);
+    let engine = Arc::new(engine(drivers(files).await?, state, limits, holder));
     settle_open_intents(&engine, &mut situation).await;
     Ok(Session { engine, situation })
 }
@@ -128,15 +129,25 @@ fn holder() -> Holder {
     Holder { pod: "".into(), process: SystemRandom.uuid().into() }
 }
 
-async fn engine(files: &Files, journal: Arc<dyn Journal>, limits: Limits, holder: Holder) -> anyhow::Result<Engine> {
-    Ok(Engine::new(
-        Registry::local(files.kubeconfig.clone()),
-        journal,
-        Arc::new(SystemClock),
-        Arc::new(SystemRandom),
-        limits,
-        holder,
-    ))
+fn engine(drivers: Registry, state: StateFile, limits: Limits, holder: Holder) -> Engine {
+    Engine::new(drivers, Arc::new(state), Arc::new(SystemClock), Arc::new(SystemRandom), limits, holder)
+}
+
+/// The built-in drivers. No client is made here: most sets of files need none.
+async fn drivers(files: &Files) -> anyhow::Result<Registry> {
+    let scope = OwnerScope::Fixed(owner(files).into());
+    let clock = Arc::new(SystemClock);
+    let kubernetes = match &files.kubeconfig {
+        None => KubernetesObject::local(scope, clock),
+        Some(path) => KubernetesObject::as_client(cluster::client_of(path).await?, scope, clock),
+    };
+    Ok(Registry::built_in(kubernetes))
+}
+
+/// Tells the objects of one state file from those of another.
+fn owner(files: &Files) -> String {
+    let path = std::path::absolute(&files.state).unwrap_or_else(|_| files.state.clone());
+    format!("file:{}", path.display())
 }
 
 /// We hold the lock of the state file, so whoever wrote an intent is gone.

@@ -8,8 +8,10 @@ use super::options::Target;
 use super::output::Console;
 use super::situation::Situation;
 use super::{cluster, local};
+use crate::driver::Registry;
 use crate::execute::{Engine, Journal, JournalError, Limits};
-use crate::model::{Record, Version};
+use crate::model::{Holder, Record, Version};
+use crate::process::{SystemClock, SystemRandom};
 
 /// A situation, and an engine that can plan but not write.
 pub struct View {
@@ -35,8 +37,14 @@ pub async fn view(target: Target, limits: Limits, console: Console) -> anyhow::R
     }
 }
 
+/// An engine for planning only.
+pub fn planning_engine(drivers: Registry, limits: Limits) -> Engine {
+    let holder = Holder { pod: "".into(), process: "".into() };
+    Engine::new(drivers, Arc::new(ReadOnly), Arc::new(SystemClock), Arc::new(SystemRandom), limits, holder)
+}
+
 /// The journal of a command that only looks: it refuses every write, so that a mistake here cannot become one.
-pub struct ReadOnly;
+struct ReadOnly;
 
 impl ReadOnly {
     fn refuse<T: Send + 'static>(record: &Record) -> BoxFuture<'static, Result<T, JournalError>> {

@@ -9,7 +9,7 @@ use petgraph::visit::EdgeRef as _;
 use super::output::Paint;
 use super::situation::{Planned, Situation};
 use crate::api;
-use crate::graph::ActionGraph;
+use crate::graph::{ActionGraph, Why};
 use crate::model::{Action, Address, Change, Record, ReplaceOrder};
 use crate::plan::options::status_word;
 
@@ -86,9 +86,8 @@ impl Story<'_> {
     }
 
     fn steps(&self, f: &mut Formatter<'_>, graph: &ActionGraph) -> fmt::Result {
-        let own = graph.graph.node_indices().filter(|node| graph.step(*node).address == *self.address);
-        for node in own {
-            writeln!(f, "  Step `{}`", graph.step(node).id())?;
+        for (node, step) in graph.steps().filter(|(_, step)| step.address == *self.address) {
+            writeln!(f, "  Step `{}`", step.id())?;
             edges(f, graph, node, Direction::Outgoing, "waits for")?;
             edges(f, graph, node, Direction::Incoming, "is waited for by")?;
         }
@@ -147,7 +146,9 @@ fn edges(f: &mut Formatter<'_>, graph: &ActionGraph, node: NodeIndex, direction:
         .edges_directed(node, direction)
         .map(|edge| {
             let other = if direction == Direction::Outgoing { edge.target() } else { edge.source() };
-            format!("    {verb} `{}`: {}", graph.step(other).id(), edge.weight())
+            let (from, to) = (graph.step(edge.source()), graph.step(edge.target()));
+            let why = Why { because: *edge.weight(), from, to, indirect: false, required_by: None };
+            format!("    {verb} `{}`: {why}", graph.step(other).id())
         })
         .collect();
     lines.sort();

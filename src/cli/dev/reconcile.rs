@@ -254,7 +254,7 @@ impl Reconciler {
 
     /// Objects whose step went well since the files last changed, and is planned once more.
     fn restless(&self, planned: &Planned) -> BTreeSet<Address> {
-        let steps = planned.graph.graph.node_weights();
+        let steps = planned.graph.steps().map(|(_, step)| step);
         steps.filter(|step| self.done.contains(step)).map(|step| step.address.clone()).collect()
     }
 

@@ -1,7 +1,7 @@
 //! `purlin state`: looks at records, and repairs them by compare-and-swap.
 
 use super::edit::{self, Edited};
-use super::records::{self, Records};
+use super::records;
 use super::rows;
 use crate::cli::args::{
     Format, StateCommand, StateEditArgs, StateListArgs, StateReleaseArgs, StateRemoveArgs, StateShowArgs,
@@ -11,8 +11,7 @@ use crate::cli::options::{Target, address};
 use crate::cli::output::Console;
 use crate::cli::table::Table;
 use crate::cli::{cluster, json};
-use crate::execute::JournalError;
-use crate::model::{Address, Record, Stored};
+use crate::model::{Address, Record};
 
 /// Runs the command.
 pub async fn run(command: StateCommand, console: Console) -> anyhow::Result<Exit> {
@@ -85,8 +84,12 @@ async fn remove(args: StateRemoveArgs, console: Console) -> anyhow::Result<()> {
         return remove_annotation(target, &address, args.yes, console).await;
     };
     let edited = edit::remove(&stored.record, args.force)?;
-    confirm(&edit::removal(&stored.record), args.yes, console)?;
-    write(&records, stored, edited).await?;
+    let mut question = edit::removal(&stored.record);
+    if matches!(target, Target::Cluster(_)) {
+        question.push_str(" Unless its Resource is deleted or suspended, the controller will create it anew.");
+    }
+    confirm(&question, args.yes, console)?;
+    records.editor.write(stored, edited).await?;
     console.notice(&format!("`{address}` is forgotten."));
     Ok(())
 }
@@ -110,18 +113,9 @@ async fn edit(
     let records = records::open(Target::decide(args.target), console).await?;
     let Some(stored) = records.recorded.get(&address) else { return Err(not_recorded(&address)) };
     let edited = edit(&stored.record)?;
-    write(&records, stored, edited).await?;
+    records.editor.write(stored, edited).await?;
     console.notice(&format!("`{address}` {done}."));
     Ok(())
-}
-
-async fn write(records: &Records, stored: &Stored, edited: Edited) -> anyhow::Result<()> {
-    records.editor.write(stored, edited).await.map_err(|error| match error {
-        JournalError::Conflict { .. } => {
-            Failure::hinted(error.to_string(), "nothing was written; look again, then try again")
-        }
-        JournalError::Unavailable { .. } => error.into(),
-    })
 }
 
 async fn release(args: StateReleaseArgs, console: Console) -> anyhow::Result<()> {

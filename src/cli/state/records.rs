@@ -1,12 +1,10 @@
 //! Records of a target, to look at or to edit.
 
-use std::sync::Arc;
-
 use super::edit::Edited;
+use crate::cli::cluster::ClusterEditor;
 use crate::cli::options::Target;
 use crate::cli::output::Console;
 use crate::cli::{cluster, local};
-use crate::execute::{Journal, JournalError};
 use crate::model::{Diagnostic, Diagnostics, Reason, Recorded, Stored};
 use crate::store::{StateFile, Unreadable};
 
@@ -23,19 +21,21 @@ pub enum Editor {
     /// Into a state file that we hold the lock of.
     File(StateFile),
     /// Into the Secrets of a controller.
-    Cluster(Arc<dyn Journal>),
+    Cluster(ClusterEditor),
 }
 
 impl Editor {
     /// Writes what has become of a record.
-    pub async fn write(&self, stored: &Stored, edited: Edited) -> Result<(), JournalError> {
-        let Stored { record, version } = stored;
-        match (self, edited) {
-            (Self::File(state), Edited::To(record)) => state.write(&record, Some(*version)).await.map(drop),
-            (Self::File(state), Edited::Erased) => state.delete(&record.address, *version).await,
-            (Self::Cluster(journal), Edited::To(record)) => journal.record(Arc::new(record), *version).await.map(drop),
-            (Self::Cluster(journal), Edited::Erased) => journal.erase(Arc::clone(record), *version).await,
+    pub async fn write(&self, stored: &Stored, edited: Edited) -> anyhow::Result<()> {
+        let state = match self {
+            Self::Cluster(editor) => return editor.write(stored, edited).await,
+            Self::File(state) => state,
+        };
+        match edited {
+            Edited::To(record) => state.write(&record, Some(stored.version)).await.map(drop)?,
+            Edited::Erased => state.delete(&stored.record.address, stored.version).await?,
         }
+        Ok(())
     }
 }
 
