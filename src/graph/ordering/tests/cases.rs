@@ -179,6 +179,10 @@ fn situation(seed: u64, with_leftovers: bool, with_running: bool) -> Vec<Object>
                     *presence = Presence::Running;
                 }
             }
+            // A new object is made once the old one is gone, or it is a leftover by then.
+            if object.wanted && object.make == Presence::Running {
+                object.remove = Presence::Absent;
+            }
         }
         objects.push(object);
     }
@@ -204,4 +208,9 @@ fn random_situations_follow_the_rules() {
 #[test]
 fn random_situations_with_leftovers_follow_the_rules() {
     check(100_000..120_000, true, false);
+}
+
+#[test]
+fn random_situations_with_running_steps_follow_the_rules() {
+    check(200_000..210_000, true, true);
 }

@@ -164,7 +164,7 @@ impl Drawing<'_> {
             }
             if terms.cbd(a) {
                 self.wait(terms.d(a), terms.c(b), Kind::Fixed);
-            } else if !terms.releases(b, a) || fallen[a] {
+            } else if terms.wants(b, a) || (terms.releases(b, a) && fallen[a]) {
                 self.wait(terms.c(b), terms.d(a), Kind::Fixed);
             } else {
                 self.wait(terms.d(a), terms.c(b), Kind::Released(a));
