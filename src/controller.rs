@@ -2,8 +2,10 @@
 
 pub mod holders;
 pub mod http;
+pub mod index;
 pub mod lease;
 pub mod metrics;
 pub mod options;
 pub mod retry;
 pub mod settle;
+pub mod summarize;

@@ -3,6 +3,7 @@
 //! All of them keep the same bytes, which `codec` defines, and all are a `Journal` to whoever executes. A store hands
 //! back every record it can read; one that it cannot read is named with the reason and disturbs no other.
 
+pub mod cluster;
 pub mod codec;
 pub mod memory;
 pub mod secrets;
@@ -11,6 +12,7 @@ pub mod strings;
 
 use crate::model::{Address, Recorded};
 
+pub use cluster::{ClusterJournal, ResourceMeta, ResourceView};
 pub use memory::MemoryJournal;
 pub use secrets::Secrets;
 pub use sqlite::{Snapshot, StateError, StateFile};

@@ -67,7 +67,7 @@ impl Settle {
     }
 
     /// When a plan over these names may destroy something.
-    pub fn may_destroy_at<'a>(&self, names: impl Iterator<Item = &'a Arc<str>>) -> Option<Instant> {
+    pub fn may_destroy_at<'a>(&'a self, names: impl Iterator<Item = &'a Arc<str>>) -> Option<Instant> {
         let touched = names.filter_map(|name| self.touched.get(name)).copied();
         let span = touched.reduce(|a, b| Touched { first: a.first.min(b.first), last: a.last.max(b.last) })?;
         Some((span.last + QUIET).min(span.first + PATIENCE))

@@ -4,6 +4,7 @@
 use std::path::Path;
 use std::sync::mpsc;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use rusqlite::{Connection, Statement, params};
 use tokio::sync::oneshot;
@@ -16,6 +17,10 @@ use crate::store::codec::{self, CodecError};
 /// Bounds a transaction, and with it the time until its first change is answered. At some 4 microseconds a change
 /// this is less than the time of a slow disk's `fsync`.
 const GROUP: usize = 1024;
+
+/// Who was answered together comes back together, but not in the same instant. Waiting this long for the rest saves
+/// every second `fsync`, and is far less than one takes.
+const STRAGGLER: Duration = Duration::from_micros(100);
 
 /// Why a change did not happen.
 #[derive(Clone, Debug)]
@@ -86,13 +91,10 @@ impl Drop for Writer {
 }
 
 fn run(connection: &Connection, receiver: &mpsc::Receiver<Waiting>, mut counter: u64) {
+    let mut together = 1;
     while let Ok(first) = receiver.recv() {
-        let mut group = vec![first];
-        while group.len() < GROUP
-            && let Ok(next) = receiver.try_recv()
-        {
-            group.push(next);
-        }
+        let group = gather(receiver, first, together);
+        together = group.len();
         let outcomes = commit(connection, &group, &mut counter);
         for (position, (_, reply)) in group.into_iter().enumerate() {
             // Nobody waits any more when the step's future was dropped; the write stands all the same.
@@ -102,6 +104,20 @@ fn run(connection: &Connection, receiver: &mpsc::Receiver<Waiting>, mut counter:
             });
         }
     }
+}
+
+/// All that waits, and what is still to come of the `expected` ones.
+fn gather(receiver: &mpsc::Receiver<Waiting>, first: Waiting, expected: usize) -> Vec<Waiting> {
+    let mut group = vec![first];
+    while group.len() < GROUP {
+        let next =
+            if group.len() < expected { receiver.recv_timeout(STRAGGLER).ok() } else { receiver.try_recv().ok() };
+        match next {
+            Some(next) => group.push(next),
+            None => break,
+        }
+    }
+    group
 }
 
 /// Writes the group durably; on an error nothing of it is written.
