@@ -5,6 +5,7 @@
 
 pub mod ask;
 pub mod finalize;
+pub mod cycle;
 pub mod inherit;
 pub mod options;
 pub mod planner;
