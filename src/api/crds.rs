@@ -131,8 +131,12 @@ mod tests {
         assert_eq!(crd["spec"]["names"]["categories"], serde_json::json!(["purlin", "managed"]));
         assert_eq!(version["selectableFields"], serde_json::json!([{"jsonPath": ".spec.type"}]));
         assert_eq!(version["subresources"], serde_json::json!({"status": {}}));
-        let columns: Vec<_> =
-            version["additionalPrinterColumns"].as_array().unwrap().iter().map(|c| c["name"].as_str().unwrap()).collect();
+        let columns: Vec<_> = version["additionalPrinterColumns"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|c| c["name"].as_str().unwrap())
+            .collect();
         assert_eq!(columns, ["READY", "SYNCED", "TYPE", "ID", "ACTION", "AGE", "MESSAGE"]);
         let schema = schema();
         assert_eq!(schema["properties"]["status"]["default"], serde_json::json!({"observedGeneration": -1}));
