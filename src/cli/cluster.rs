@@ -1,7 +1,9 @@
 //! A cluster as the command line sees it: Resources with their status, and the controller's records.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{ListParams, Patch, PatchParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Api, Client};
@@ -15,10 +17,11 @@ use super::situation::Situation;
 use super::state::edit::Edited;
 use super::state::records::{Editor, Records};
 use crate::api::{self, Resource};
-use crate::driver::{KubernetesObject, OwnerScope, Registry};
+use crate::driver::kubernetes_object::{KubernetesObject, OwnerScope};
+use crate::driver::Registry;
 use crate::execute::Limits;
-use crate::load;
-use crate::model::{Address, Reason, Stored};
+use crate::load::{self, Config};
+use crate::model::{Address, Reason, Stored, Value};
 use crate::plan::Held;
 use crate::process::{SystemClock, SystemRandom};
 use crate::store::Loaded;
@@ -26,6 +29,9 @@ use crate::store::secrets::{Decoded, Failure, Patience, Secrets};
 
 /// How many Resources one answer of the API server holds.
 const PAGE: u32 = 500;
+
+/// As whom the controller acts for Resources that name nobody, unless a flag of it says otherwise.
+const DEFAULT_SERVICE_ACCOUNT: &str = "default";
 
 /// A client, and the namespace it works on.
 struct Connection {
@@ -65,6 +71,18 @@ impl Connection {
         Api::namespaced(self.client.clone(), &self.namespace)
     }
 
+    /// `ns` of expressions. Without the right to read the Namespace its labels are not known here, which the
+    /// expression that needs them will tell.
+    async fn namespace_value(&self) -> Value {
+        let found = Api::<Namespace>::all(self.client.clone()).get_opt(&self.namespace).await.ok().flatten();
+        let metadata = found.map(|namespace| namespace.metadata).unwrap_or_default();
+        let map = |entries: Option<BTreeMap<String, String>>| {
+            Value::map(entries.unwrap_or_default().into_iter().map(|(key, text)| (key, Value::from(text.as_str()))))
+        };
+        let (labels, annotations) = (map(metadata.labels), map(metadata.annotations));
+        Value::map([("name", Value::from(self.namespace.as_str())), ("labels", labels), ("annotations", annotations)])
+    }
+
     async fn all_resources(&self) -> anyhow::Result<Vec<Resource>> {
         let mut all = Vec::new();
         let mut page = ListParams::default().limit(PAGE);
@@ -77,6 +95,16 @@ impl Connection {
             }
         }
     }
+}
+
+/// What Resources want, as the controller sees them.
+fn config(namespace: &str, resources: &[Resource]) -> Config {
+    let service_account = Arc::from(DEFAULT_SERVICE_ACCOUNT);
+    let instances = resources.iter().map(|resource| {
+        let instance = load::from_api(resource, &service_account);
+        (instance.address.clone(), Arc::new(instance))
+    });
+    Config { namespace: namespace.into(), instances: instances.collect(), ..Config::default() }
 }
 
 /// A client for the current context of a kubeconfig.
@@ -104,10 +132,14 @@ pub async fn resource(target: &Cluster, name: &str, console: Console) -> anyhow:
 /// Reads Resources and records, and changes nothing. What the controller has under way is held.
 pub async fn look(target: &Cluster, limits: Limits, console: Console) -> anyhow::Result<View> {
     let connection = Connection::announced(target, console).await?;
-    let resources: Vec<Arc<Resource>> = connection.all_resources().await?.into_iter().map(Arc::new).collect();
+    let resources = connection.all_resources().await?;
     let loaded = read_records(&connection, target).await?;
-    let config = load::resources(&connection.namespace, &resources);
-    let mut situation = Situation { config: Arc::new(config), recorded: loaded.records, ..Situation::default() };
+    let mut situation = Situation {
+        config: Arc::new(config(&connection.namespace, &resources)),
+        recorded: loaded.records,
+        namespace: connection.namespace_value().await,
+        ..Situation::default()
+    };
     for found in loaded.unreadable {
         situation.held.insert(found.address, Held { reason: Reason::RecordUnreadable, message: found.message });
     }

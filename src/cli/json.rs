@@ -9,8 +9,7 @@ use serde::{Serialize, Serializer};
 use crate::execute::{Progress, ProgressKind, Summary};
 use crate::model::{Address, DeposedKey, Diagnostic, Operation, Severity};
 
-/// Version of every format. It changes only when something is removed or changes its meaning.
-pub const FORMAT_VERSION: &str = "1";
+pub use crate::plan::render::json::FORMAT_VERSION;
 
 /// Writes one value on a line of its own.
 pub fn line(out: &mut dyn Write, value: &impl Serialize) -> io::Result<()> {

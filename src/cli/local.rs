@@ -13,7 +13,8 @@ use super::options::Files;
 use super::output::Console;
 use super::situation::Situation;
 use super::state::records::{Editor, Records};
-use crate::driver::{KubernetesObject, OwnerScope, Registry};
+use crate::driver::kubernetes_object::{KubernetesObject, OwnerScope};
+use crate::driver::Registry;
 use crate::execute::{self, Engine, HolderState, Limits, Recovery};
 use crate::load::{self, Config};
 use crate::model::{Address, Diagnostics, Holder, Reason, Stored, Value};
@@ -40,7 +41,8 @@ pub struct Checked {
     pub diagnostics: Diagnostics,
 }
 
-/// What the files say.
+/// What the files say; without any, that nothing is wanted.
+#[derive(Debug, Default)]
 pub struct Wanted {
     /// What is wanted, and what could not be read.
     pub config: Config,
@@ -53,7 +55,7 @@ pub struct Wanted {
 /// Reads the files and the records, and changes nothing: not even the state file is made.
 pub async fn look(files: &Files, limits: Limits, console: Console) -> anyhow::Result<View> {
     console.notice(&target_line(files));
-    let wanted = read(&files.sources)?;
+    let wanted = read(&files.sources);
     let engine = look::planning_engine(drivers(files).await?, limits);
     let Some(snapshot) = StateFile::read(&files.state)? else {
         return Ok(View { engine, situation: situation(wanted, Loaded::default()) });
@@ -70,7 +72,7 @@ pub async fn look(files: &Files, limits: Limits, console: Console) -> anyhow::Re
 /// Reads the files, locks and reads the records, and settles what a crash left open.
 pub async fn open(files: &Files, limits: Limits, console: Console) -> anyhow::Result<Session> {
     console.notice(&target_line(files));
-    let wanted = read(&files.sources)?;
+    let wanted = read(&files.sources);
     let wanted = if wanted.config.instances.is_empty() {
         // Nothing is wanted of any namespace, so it is the one whose records are there.
         in_namespace(wanted, StateFile::read(&files.state)?.and_then(|found| found.namespace), files)?
@@ -86,18 +88,22 @@ pub async fn open(files: &Files, limits: Limits, console: Console) -> anyhow::Re
 }
 
 /// Reads files for `validate`.
-pub fn check(sources: &[PathBuf]) -> anyhow::Result<Checked> {
-    let wanted = read(sources)?;
+pub fn check(sources: &[PathBuf]) -> Checked {
+    let wanted = read(sources);
     let mut diagnostics = wanted.problems;
     let instances = wanted.config.instances.values();
     diagnostics.extend(instances.flat_map(|instance| instance.problems.iter().cloned()));
-    Ok(Checked { resources: wanted.config.instances.len(), diagnostics })
+    Checked { resources: wanted.config.instances.len(), diagnostics }
 }
 
-/// Reads the desired state.
-pub fn read(sources: &[PathBuf]) -> anyhow::Result<Wanted> {
-    let source = load::source::read(sources);
-    Ok(Wanted { config: source.config, namespace: source.namespace, problems: source.diagnostics })
+/// Reads the desired state. What could not be read is told, whatever else is planned.
+pub fn read(sources: &[PathBuf]) -> Wanted {
+    if sources.is_empty() {
+        return Wanted::default();
+    }
+    let load::Loaded { config, namespace, diagnostics } = load::read(sources);
+    let problems = config.incomplete.iter().cloned().chain(diagnostics).collect();
+    Wanted { config, namespace, problems }
 }
 
 /// Puts files and records together.

@@ -2,14 +2,12 @@
 
 use std::fmt::{self, Display, Formatter, Write as _};
 
-use petgraph::Direction;
 use petgraph::graph::NodeIndex;
-use petgraph::visit::EdgeRef as _;
 
 use super::output::Paint;
 use super::situation::{Planned, Situation};
 use crate::api;
-use crate::graph::{ActionGraph, Why};
+use crate::graph::{ActionGraph, Wait};
 use crate::model::{Action, Address, Change, Record, ReplaceOrder};
 use crate::plan::options::status_word;
 
@@ -86,10 +84,13 @@ impl Story<'_> {
     }
 
     fn steps(&self, f: &mut Formatter<'_>, graph: &ActionGraph) -> fmt::Result {
-        for (node, step) in graph.steps().filter(|(_, step)| step.address == *self.address) {
-            writeln!(f, "  Step `{}`", step.id())?;
-            edges(f, graph, node, Direction::Outgoing, "waits for")?;
-            edges(f, graph, node, Direction::Incoming, "is waited for by")?;
+        for node in graph.nodes().filter(|node| graph.step(*node).address == *self.address) {
+            writeln!(f, "  Step `{}`", graph.id(node))?;
+            edges(f, graph, "waits for", graph.waits_for(node).into_iter().map(|(to, wait)| (to, (node, to, wait))))?;
+            let others = graph.nodes().filter(|other| *other != node);
+            let waiting = others.flat_map(|other| graph.waits_for(other).into_iter().map(move |(to, wait)| (other, to, wait)));
+            let waiting = waiting.filter(|(_, to, _)| *to == node);
+            edges(f, graph, "is waited for by", waiting.map(|edge| (edge.0, edge)))?;
         }
         Ok(())
     }
@@ -127,7 +128,7 @@ fn next(f: &mut Formatter<'_>, change: &Change) -> fmt::Result {
     if !change.replace_paths.is_empty() {
         let _ = write!(text, ", forced by {}", quoted(change.replace_paths.iter()));
     }
-    if let Some(reason) = change.blocked {
+    if let Some(reason) = change.blocked.or(change.hold_destroy) {
         let _ = write!(text, " ({reason})");
     }
     if !change.message.is_empty() {
@@ -140,18 +141,15 @@ fn next(f: &mut Formatter<'_>, change: &Change) -> fmt::Result {
     entry(f, "Waits for", &quoted(change.waiting_for.iter()))
 }
 
-fn edges(f: &mut Formatter<'_>, graph: &ActionGraph, node: NodeIndex, direction: Direction, verb: &str) -> fmt::Result {
-    let mut lines: Vec<String> = graph
-        .graph
-        .edges_directed(node, direction)
-        .map(|edge| {
-            let other = if direction == Direction::Outgoing { edge.target() } else { edge.source() };
-            let (from, to) = (graph.step(edge.source()), graph.step(edge.target()));
-            let why = Why { because: *edge.weight(), from, to, indirect: false, required_by: None };
-            format!("    {verb} `{}`: {why}", graph.step(other).id())
-        })
-        .collect();
-    lines.sort();
+/// A line for each edge, from the step at its other end.
+fn edges(
+    f: &mut Formatter<'_>,
+    graph: &ActionGraph,
+    verb: &str,
+    edges: impl Iterator<Item = (NodeIndex, (NodeIndex, NodeIndex, Wait))>,
+) -> fmt::Result {
+    let line = |(other, (from, to, wait))| format!("    {verb} `{}`: {}", graph.id(other), graph.why(from, to, wait));
+    let lines: Vec<String> = edges.map(line).collect();
     for line in lines.iter().take(MOST_SHOWN) {
         writeln!(f, "{line}")?;
     }

@@ -151,7 +151,7 @@ impl Planned {
 
     /// Whether there is any step, be it one that only writes a record.
     pub fn has_steps(&self) -> bool {
-        self.graph.steps().next().is_some()
+        !self.graph.is_empty()
     }
 }
 

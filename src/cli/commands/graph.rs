@@ -15,11 +15,12 @@ pub async fn run(args: GraphArgs, console: Console) -> anyhow::Result<Exit> {
     let planned = view.situation.plan(&view.engine, &planning, Purpose::default()).await?;
     console.diagnostics(&planned.diagnostics);
     let graph = &planned.graph;
-    console.result(|out| match args.output {
-        GraphFormat::Text => render::text(out, graph),
-        GraphFormat::Dot => render::dot(out, graph),
-        GraphFormat::Mermaid => render::mermaid(out, graph),
-        GraphFormat::Json => render::json(out, graph).and_then(|()| out.write_all(b"\n")),
-    })?;
+    let text = match args.output {
+        GraphFormat::Text => render::text(graph),
+        GraphFormat::Dot => render::dot(graph),
+        GraphFormat::Mermaid => render::mermaid(graph),
+        GraphFormat::Json => render::json(graph),
+    };
+    console.result(|out| writeln!(out, "{}", text.trim_end()))?;
     Ok(Exit::of(planned.has_errors(), false, false))
 }

@@ -217,7 +217,7 @@ impl Reconciler {
     }
 
     fn read_files(&mut self) -> anyhow::Result<()> {
-        let wanted = local::read(&self.files.sources)?;
+        let wanted = local::read(&self.files.sources);
         let wanted = local::in_namespace(wanted, Some(self.namespace.clone()), &self.files)?;
         self.situation = local::situation(wanted, Loaded::default());
         Ok(())
@@ -254,7 +254,7 @@ impl Reconciler {
 
     /// Objects whose step went well since the files last changed, and is planned once more.
     fn restless(&self, planned: &Planned) -> BTreeSet<Address> {
-        let steps = planned.graph.steps().map(|(_, step)| step);
+        let steps = planned.graph.nodes().map(|node| planned.graph.step(node));
         steps.filter(|step| self.done.contains(step)).map(|step| step.address.clone()).collect()
     }
 

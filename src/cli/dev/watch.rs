@@ -77,6 +77,7 @@ fn fingerprint(sources: &[PathBuf]) -> u64 {
     hasher.finish()
 }
 
+/// As `load::source` has it: the documents of a folder, not of its sub-folders.
 fn folder(path: &Path, hasher: &mut DefaultHasher) {
     let entries = match fs::read_dir(path) {
         Ok(entries) => entries,
@@ -85,9 +86,7 @@ fn folder(path: &Path, hasher: &mut DefaultHasher) {
     let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
     paths.sort();
     for path in paths {
-        if path.is_dir() {
-            folder(&path, hasher);
-        } else if path.extension().is_some_and(|found| EXTENSIONS.iter().any(|known| found == *known)) {
+        if path.extension().is_some_and(|found| EXTENSIONS.iter().any(|known| found == *known)) {
             file(&path, hasher);
         }
     }
@@ -112,15 +111,14 @@ mod tests {
     fn only_documents_count() {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
-        fs::create_dir(path("sub")).unwrap();
         let mut watch = Watch::new(vec![folder.path().to_owned()], Instant::now());
         fs::write(path("purlin.db"), "x").unwrap();
         assert!(!watch.look());
-        fs::write(path("sub/app.yaml"), "x").unwrap();
+        fs::write(path("app.yaml"), "x").unwrap();
         assert!(watch.look() && !watch.look());
-        fs::write(path("sub/app.yaml"), "xy").unwrap();
+        fs::write(path("app.yaml"), "xy").unwrap();
         assert!(watch.look());
-        fs::remove_file(path("sub/app.yaml")).unwrap();
+        fs::remove_file(path("app.yaml")).unwrap();
         assert!(watch.look());
         assert!(!watch.is_quiet(Instant::now()) && watch.is_quiet(watch.quiet_at()));
     }
