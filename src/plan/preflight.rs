@@ -147,7 +147,9 @@ fn exhausted(scene: &Scene<'_>, id: Id) -> Option<Block> {
         Some(current) => current.status == ObjectStatus::Tainted,
         None => record.replacement_pending,
     };
-    let failed = record.failed_creates;
+    // A changed Resource starts the count anew.
+    let same = subject.instance.is_some_and(|instance| instance.generation == record.failed_generation);
+    let failed = if same { record.failed_creates } else { 0 };
     let reached = scene.options.max_failed_creates.is_some_and(|most| failed >= most);
     if !reached || !pending || wanted::replacement_requested(scene, id) {
         return None;

@@ -160,7 +160,7 @@ impl Journal for ClusterJournal {
                 None => self.create(&record).await,
                 Some(base) => {
                     // A record that was adopted gets its marks before anything is made that they protect.
-                    let makes = record.intent.as_ref().is_some_and(|intent| intent.operation != Operation::Destroy);
+                    let makes = record.intent.as_ref().is_none_or(|intent| intent.operation != Operation::Destroy);
                     if makes && !self.is_settled(&record) {
                         self.mark(&record).await?;
                     }
