@@ -150,7 +150,7 @@ impl ClusterJournal {
             members.set_marked(None);
         }
         drop(members);
-        self.households.tidy(home);
+        self.households.tidy(&home);
         Ok(())
     }
 
