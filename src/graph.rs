@@ -10,6 +10,8 @@ mod build;
 mod ordering;
 mod records;
 pub mod render;
+#[cfg(test)]
+mod situation;
 mod walk;
 
 use petgraph::Direction;

@@ -27,6 +27,7 @@ pub(super) fn decide_at_once(scene: &Scene<'_>, config: &Config) -> Vec<Option<D
                 block.map(|block| Draft::blocked(block, subject.current()))
             }?;
             draft.leftovers = leaving::leftovers(scene, id, Vec::new());
+            draft.at_once = true;
             Some(draft)
         })
         .collect()
