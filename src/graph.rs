@@ -10,6 +10,8 @@ mod build;
 mod ordering;
 mod records;
 pub mod render;
+#[cfg(test)]
+mod situation;
 mod walk;
 
 use petgraph::Direction;
@@ -127,10 +129,5 @@ impl ActionGraph {
     /// Whoever waits for a node directly: steps, junctions and the root.
     fn waiting(&self, node: NodeIndex) -> impl Iterator<Item = NodeIndex> + '_ {
         self.graph.neighbors_directed(node, Direction::Incoming)
-    }
-
-    /// All steps.
-    pub fn steps(&self) -> impl Iterator<Item = (NodeIndex, &Step)> {
-        self.graph.node_indices().map(|node| (node, &self.graph[node]))
     }
 }

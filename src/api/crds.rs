@@ -1,4 +1,4 @@
-//! The CustomResourceDefinitions, as the files in `crds/` hold them.
+//! The definitions of our kinds, as the files in `crds/` hold them.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, JSON, JSONSchemaProps, ValidationRule,
@@ -18,10 +18,6 @@ pub fn resource_crd() -> CustomResourceDefinition {
     for version in &mut crd.spec.versions {
         if let Some(root) = version.schema.as_mut().and_then(|schema| schema.open_api_v3_schema.as_mut()) {
             complete(root);
-        }
-        // `kubectl get` prints headings as they are given here.
-        for column in version.additional_printer_columns.iter_mut().flatten() {
-            column.name = column.name.to_uppercase();
         }
     }
     crd

@@ -7,14 +7,13 @@ mod objects;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeSet;
-
 use petgraph::Direction;
 use petgraph::graph::{DiGraph, NodeIndex};
+use petgraph::visit::EdgeRef;
 
 use self::objects::Joined;
 use super::ordering::{self, FellBack, Ordering, Part, StepOf};
-use super::{ActionGraph, Because, Node, Wait};
+use super::{ActionGraph, Because, Node, Wait, Why};
 use crate::load::Config;
 use crate::model::{Address, Diagnostic, Diagnostics, Operation, Reason, Recorded, Step};
 use crate::plan::{Plan, RunningStep};
@@ -63,14 +62,25 @@ fn cut_rings_in_records(joined: &mut Joined<'_>) -> Diagnostics {
 
 /// R6: a released object that goes back to the classic order is told with the ring that the safer one would close.
 fn told(joined: &Joined<'_>, fell_back: &FellBack) -> Diagnostic {
-    let names: Vec<String> = fell_back.ring.iter().map(|&step| joined.step(step).id()).collect();
-    let mut ring = names.join(" waits for ");
-    if let Some(first) = names.first() {
-        ring.push_str(&format!(" waits for {first}"));
-    }
+    let ring: Vec<(Step, Wait)> = fell_back.ring.iter().map(|&(of, wait)| (joined.step(of), wait)).collect();
     let summary = "it is destroyed before its former dependents let go of it";
     Diagnostic::warning(joined.name(fell_back.object), Reason::ReleaseFellBack, summary)
-        .because(format!("the safer order has a ring: {ring}"))
+        .because(format!("in the safer order {}", ring_sentence(&ring)))
+}
+
+/// A ring of steps as a sentence: every step, and why it waits for the next one.
+fn ring_sentence(ring: &[(Step, Wait)]) -> String {
+    let mut sentence = String::new();
+    for (at, (from, wait)) in ring.iter().enumerate() {
+        let to = &ring[(at + 1) % ring.len()].0;
+        let why = Why { because: wait.because, from, to, indirect: wait.indirect, required_by: None };
+        match at {
+            0 => sentence.push_str(&from.id()),
+            _ => sentence.push_str(", which"),
+        }
+        sentence.push_str(&format!(" waits for {} ({why})", to.id()));
+    }
+    sentence
 }
 
 /// Steps and edges under their names. A replaced object has two steps here.
@@ -134,43 +144,72 @@ fn add_root(graph: &mut ActionGraph) {
 /// Acyclic, and one root. The rules leave no ring; should one be left all the same, its steps and all that wait for
 /// them are taken out, with an error for each, and everything else proceeds.
 fn validate(graph: &mut ActionGraph) -> Diagnostics {
-    let mut open: Vec<usize> = graph.graph.node_indices().map(|node| graph.graph.edges(node).count()).collect();
-    let mut ready: Vec<NodeIndex> = graph.graph.externals(Direction::Outgoing).collect();
-    let mut sound = 0;
+    debug_assert!(graph.graph.externals(Direction::Incoming).count() == 1, "one root");
+    let stuck = stuck(graph);
+    if !stuck.contains(&true) {
+        return Vec::new();
+    }
+    let ring = format!("in a ring of steps {}", ring_sentence(&any_ring(graph, &stuck)));
+    let report = |node: NodeIndex| {
+        let step = graph.step(node);
+        let summary = format!("{} cannot be put in order", step.id());
+        Diagnostic::error(&step.address, Reason::InternalError, summary).because(ring.clone())
+    };
+    let diagnostics = graph.nodes().filter(|node| stuck[node.index()]).map(report).collect();
+    take_out(graph, &stuck);
+    add_root(graph);
+    diagnostics
+}
+
+/// Which nodes stand in a ring, or wait for one.
+fn stuck(graph: &ActionGraph) -> Vec<bool> {
+    let graph = &graph.graph;
+    let mut open: Vec<usize> = graph.node_indices().map(|node| graph.edges(node).count()).collect();
+    let mut ready: Vec<NodeIndex> = graph.externals(Direction::Outgoing).collect();
     while let Some(node) = ready.pop() {
-        sound += 1;
-        for next in graph.graph.neighbors_directed(node, Direction::Incoming) {
+        for next in graph.neighbors_directed(node, Direction::Incoming) {
             open[next.index()] -= 1;
             if open[next.index()] == 0 {
                 ready.push(next);
             }
         }
     }
-    debug_assert!(graph.graph.externals(Direction::Incoming).count() == 1, "one root");
-    if sound == graph.graph.node_count() {
-        return Vec::new();
-    }
-    let stuck: BTreeSet<NodeIndex> = graph.nodes().filter(|node| open[node.index()] > 0).collect();
-    let report = |&node: &NodeIndex| {
-        let step = graph.step(node);
-        let summary = format!("{} cannot be put in order", step.id());
-        Diagnostic::error(&step.address, Reason::InternalError, summary).because("it stands in, or waits for, a ring")
+    open.into_iter().map(|open| open > 0).collect()
+}
+
+/// A ring among stuck nodes: each of them waits for a stuck one, so following these comes round.
+fn any_ring(graph: &ActionGraph, stuck: &[bool]) -> Vec<(Step, Wait)> {
+    let onward = |node: NodeIndex| {
+        let edges = graph.graph.edges(node).filter(|edge| stuck[edge.target().index()]);
+        edges.map(|edge| (edge.target(), *edge.weight())).min()
     };
-    let diagnostics = stuck.iter().map(report).collect();
-    let keep = |node: &NodeIndex| open[node.index()] == 0;
-    let mut number = vec![NodeIndex::end(); graph.graph.node_count()];
+    let mut way: Vec<(NodeIndex, Wait)> = Vec::new();
+    let mut here = graph.nodes().find(|node| stuck[node.index()]);
+    while let Some(node) = here {
+        if let Some(start) = way.iter().position(|(passed, _)| *passed == node) {
+            let ring = way.drain(start..).filter(|(node, _)| graph.is_step(*node));
+            return ring.map(|(node, wait)| (graph.step(node).clone(), wait)).collect();
+        }
+        let next = onward(node);
+        way.extend(next.map(|(_, wait)| (node, wait)));
+        here = next.map(|(next, _)| next);
+    }
+    Vec::new()
+}
+
+/// Takes nodes out of the graph, and the root with them if it waits for one.
+fn take_out(graph: &mut ActionGraph, out: &[bool]) {
+    let mut number = vec![NodeIndex::end(); out.len()];
     let mut kept = DiGraph::new();
-    for node in graph.graph.node_indices().filter(keep) {
+    for node in graph.graph.node_indices().filter(|node| !out[node.index()]) {
         number[node.index()] = kept.add_node(());
     }
-    for edge in graph.graph.raw_edges().iter().filter(|edge| keep(&edge.source())) {
+    for edge in graph.graph.raw_edges().iter().filter(|edge| !out[edge.source().index()]) {
         kept.add_edge(number[edge.source().index()], number[edge.target().index()], edge.weight);
     }
-    let mut at = 0..graph.steps.len();
-    graph.steps.retain(|_| at.next().is_some_and(|at| open[at] == 0));
+    let mut out = out.iter();
+    graph.steps.retain(|_| out.next() == Some(&false));
     graph.graph = kept;
-    add_root(graph);
-    diagnostics
 }
 
 /// The operation of a step of the kind `D`.

@@ -13,6 +13,7 @@ use crate::model::{Address, Diagnostic, Diagnostics, Path, Reason};
 
 /// A Resource in the form that both ways of reading share.
 #[derive(Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "they are independent switches of the spec")]
 pub(super) struct Draft {
     pub(super) name: Arc<str>,
     pub(super) uid: Arc<str>,
@@ -76,7 +77,7 @@ impl Draft {
         let address = Address::single(self.name.clone());
         let timeouts = self.timeouts();
         self.check();
-        let (template, mut references, faults) = self.template(config, interner);
+        let (template, mut references, faults) = Self::template(config, interner);
         self.problems.extend(faults);
         self.refer_to_dependencies(&mut references, interner);
         self.refuse_self_references(&mut references);
@@ -159,7 +160,7 @@ impl Draft {
         timeouts
     }
 
-    fn template(&self, config: Option<&Tree>, interner: &mut Interner) -> (Template, Vec<Reference>, Diagnostics) {
+    fn template(config: Option<&Tree>, interner: &mut Interner) -> (Template, Vec<Reference>, Diagnostics) {
         let at = Path(vec![name("spec", interner), name("config", interner)]);
         match config {
             Some(tree) if matches!(tree.node, Node::Map(_)) => Template::parse(tree, &at, interner),
@@ -280,7 +281,7 @@ mod tests {
         assert_eq!((web.uid.as_ref(), web.generation, web.service_account.as_ref()), ("u", 4, "default"));
         assert!(web.deleting && web.suspended && web.has_finalizer && web.prevent_destroy && !web.is_wanted());
         assert_eq!((web.create_before_destroy, web.deletion_policy), (Some(false), DeletionPolicy::Orphan));
-        assert_eq!(web.timeouts.delete, Duration::from_secs(5400));
+        assert_eq!(web.timeouts.delete, Duration::from_mins(90));
         let references: Vec<_> =
             web.references.iter().map(|r| format!("{} {} {}", r.target, r.at, r.explicit)).collect();
         assert_eq!(references, ["app-key spec.config.input false", "zone spec.dependsOn[0] true"]);

@@ -18,7 +18,7 @@ pub(super) enum Manifest {
     Resource(Box<Instance>, Option<Arc<str>>),
     /// A Namespace: its name, and its value as `ns` in expressions.
     Namespace(Arc<str>, Value),
-    /// A ConfigMap or Secret, with the namespace it names.
+    /// A `ConfigMap` or Secret, with the namespace it names.
     Kept(Option<Arc<str>>, Source),
     /// Nothing of ours.
     Ignored(Diagnostic),
@@ -46,7 +46,7 @@ pub(super) fn diagnostic(fault: &Fault, file: &Arc<str>, warning: bool) -> Diagn
     if warning {
         problem.severity = crate::model::Severity::Warning;
     }
-    problem.hint = fault.hint.clone();
+    problem.hint.clone_from(&fault.hint);
     problem.from_source(Some(Source { file: file.clone(), line: fault.line }))
 }
 

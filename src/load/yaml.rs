@@ -336,6 +336,8 @@ fn number(text: &str) -> Option<Scalar> {
 
 #[cfg(test)]
 mod tests {
+    use std::fmt::Write as _;
+
     use expect_test::{Expect, expect};
 
     use super::*;
@@ -359,16 +361,16 @@ mod tests {
         let (documents, fault) = read(text, 1, &mut Interner::default());
         let mut shown = String::new();
         for document in documents {
-            shown.push_str(&format!("{}\n", show(&document.tree)));
+            writeln!(shown, "{}", show(&document.tree)).unwrap();
             for fault in &document.errors {
-                shown.push_str(&format!("error {}: {}\n", fault.line, fault.what));
+                writeln!(shown, "error {}: {}", fault.line, fault.what).unwrap();
             }
             for fault in &document.warnings {
-                shown.push_str(&format!("warning {}: {}\n", fault.line, fault.what));
+                writeln!(shown, "warning {}: {}", fault.line, fault.what).unwrap();
             }
         }
         if let Some(fault) = fault {
-            shown.push_str(&format!("fatal {}: {}\n", fault.line, fault.what));
+            writeln!(shown, "fatal {}: {}", fault.line, fault.what).unwrap();
         }
         expected.assert_eq(&shown);
     }
@@ -421,7 +423,7 @@ mod tests {
         let mut text = "a0: &a0 [1,1,1,1,1,1,1,1,1,1]\n".to_owned();
         for n in 1..20 {
             let before = format!("*a{}, ", n - 1).repeat(9);
-            text.push_str(&format!("a{n}: &a{n} [{before}1]\n"));
+            writeln!(text, "a{n}: &a{n} [{before}1]").unwrap();
         }
         check(
             &text,

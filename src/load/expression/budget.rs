@@ -3,6 +3,7 @@
 //! Every value that a call takes or gives, and every element that a comprehension visits, costs units by its size.
 //! An expression that uses up [`LIMIT`] fails. Calls whose cost is not in proportion to their operands go through
 //! functions of this module, which judge before they begin.
+#![expect(clippy::needless_pass_by_value, reason = "the evaluator hands arguments over by value")]
 
 use std::cell::Cell;
 

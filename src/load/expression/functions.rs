@@ -1,5 +1,6 @@
 //! The functions of expressions: CEL's own, the extensions that CEL users in Kubernetes know, and a few of ours.
 //! None reads a clock, draws randomness or does I/O. `docs/expressions.md` lists them.
+#![expect(clippy::needless_pass_by_value, reason = "the evaluator hands arguments over by value")]
 
 use std::sync::{Arc, LazyLock};
 
@@ -175,7 +176,7 @@ fn item<'b, 'v>(
     pick: impl for<'a> Fn(&'a [Box<dyn Val + 'v>]) -> Option<&'a Box<dyn Val + 'v>>,
 ) -> CowVal<'b, 'v> {
     let items = list.downcast_ref::<CelList<'_>>().map(CelList::inner);
-    match items.and_then(|items| pick(items)) {
+    match items.and_then(pick) {
         Some(item) => CowVal::owned(CelOptional::of(item.clone_as_boxed())),
         None => CowVal::owned(CelOptional::none()),
     }

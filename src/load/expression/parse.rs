@@ -85,7 +85,9 @@ impl Reader<'_> {
             None => match self.pieces(text) {
                 Ok(mut parts) if parts.len() == 1 => Ok(parts.remove(0)),
                 Ok(parts) => {
-                    parts.iter().for_each(|part| self.refer(part));
+                    for part in &parts {
+                        self.refer(part);
+                    }
                     return Node::Text(parts.into());
                 }
                 Err(problem) => Err(problem),
@@ -144,7 +146,11 @@ impl Reader<'_> {
         match part {
             Part::Literal(_) => {}
             Part::Path(access, _) => self.refer_to(access),
-            Part::Program(program) => program.accesses().for_each(|access| self.refer_to(access)),
+            Part::Program(program) => {
+                for access in program.accesses() {
+                    self.refer_to(access);
+                }
+            }
         }
     }
 

@@ -1,3 +1,5 @@
+use std::fmt::Write as _;
+
 use expect_test::{Expect, expect};
 
 use super::*;
@@ -8,16 +10,16 @@ const HEAD: &str = "apiVersion: purlin.dev/v1alpha1\nkind: Resource\n";
 fn show(loaded: &Loaded) -> String {
     let mut shown = format!("namespace {}\n", loaded.config.namespace);
     for instance in loaded.config.instances.values() {
-        shown.push_str(&format!("{} {}\n", instance.address, instance.type_name));
+        writeln!(shown, "{} {}", instance.address, instance.type_name).unwrap();
         for problem in &instance.problems {
-            shown.push_str(&format!("  {problem}\n"));
+            writeln!(shown, "  {problem}").unwrap();
         }
     }
     for problem in &loaded.config.incomplete {
-        shown.push_str(&format!("incomplete: {problem}\n"));
+        writeln!(shown, "incomplete: {problem}").unwrap();
     }
     for problem in &loaded.diagnostics {
-        shown.push_str(&format!("{:?}: {problem}\n", problem.severity));
+        writeln!(shown, "{:?}: {problem}", problem.severity).unwrap();
     }
     shown
 }
