@@ -17,8 +17,8 @@ use super::situation::Situation;
 use super::state::edit::Edited;
 use super::state::records::{Editor, Records};
 use crate::api::{self, Resource};
-use crate::driver::kubernetes_object::{KubernetesObject, OwnerScope};
 use crate::driver::Registry;
+use crate::driver::kubernetes_object::{KubernetesObject, OwnerScope};
 use crate::execute::Limits;
 use crate::load::{self, Config};
 use crate::model::{Address, Reason, Stored, Value};
@@ -186,7 +186,8 @@ impl ClusterEditor {
 }
 
 async fn read_records(connection: &Connection, target: &Cluster) -> anyhow::Result<Loaded> {
-    let found = connection.secrets(target).load_all(Some(&connection.namespace)).await.map_err(|failure| refused(&failure))?;
+    let found =
+        connection.secrets(target).load_all(Some(&connection.namespace)).await.map_err(|failure| refused(&failure))?;
     let mut loaded = Loaded::default();
     for found in found {
         match found {

@@ -55,7 +55,7 @@ impl ReadOnly {
 }
 
 impl Journal for ReadOnly {
-    fn intend(&self, record: Arc<Record>, _: Option<Version>, _: bool) -> BoxFuture<'_, Result<Version, JournalError>> {
+    fn intend(&self, record: Arc<Record>, _: Option<Version>) -> BoxFuture<'_, Result<Version, JournalError>> {
         Self::refuse(&record)
     }
 

@@ -88,7 +88,8 @@ impl Story<'_> {
             writeln!(f, "  Step `{}`", graph.id(node))?;
             edges(f, graph, "waits for", graph.waits_for(node).into_iter().map(|(to, wait)| (to, (node, to, wait))))?;
             let others = graph.nodes().filter(|other| *other != node);
-            let waiting = others.flat_map(|other| graph.waits_for(other).into_iter().map(move |(to, wait)| (other, to, wait)));
+            let waiting =
+                others.flat_map(|other| graph.waits_for(other).into_iter().map(move |(to, wait)| (other, to, wait)));
             let waiting = waiting.filter(|(_, to, _)| *to == node);
             edges(f, graph, "is waited for by", waiting.map(|edge| (edge.0, edge)))?;
         }
@@ -123,7 +124,7 @@ fn next(f: &mut Formatter<'_>, change: &Change) -> fmt::Result {
     let leftover = change.deposed.map(|key| format!("leftover {key}: ")).unwrap_or_default();
     let mut text = format!("{leftover}{}", what_happens(change));
     if let Some(because) = &change.because {
-        let _ = write!(text, ", because: {because}");
+        let _ = write!(text, " ({because})");
     }
     if !change.replace_paths.is_empty() {
         let _ = write!(text, ", forced by {}", quoted(change.replace_paths.iter()));

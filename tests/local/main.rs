@@ -1,5 +1,5 @@
 //! Everything that needs no cluster: the layout, the scenarios, the judge, and the command line.
 
-mod documents;
 mod cli;
+mod documents;
 mod tidy;

@@ -97,19 +97,19 @@ fn from_change(change: &Change, situation: &Situation) -> Row {
     let ready = matches!(change.action, Action::NoOp | Action::Record);
     let leftover = change.deposed.map(|key| format!("deposed {key}"));
     let problem = situation.config.instances.get(&change.address).and_then(|instance| instance.problems.first());
-    let message = if change.message.is_empty() {
-        let why = change.because.clone().or_else(|| problem.map(Diagnostic::message));
-        [leftover, why].into_iter().flatten().collect::<Vec<_>>().join("; ")
-    } else {
-        change.message.clone()
+    let why = match change.replace_paths.as_slice() {
+        _ if !change.message.is_empty() => Some(change.message.clone()),
+        [] => change.because.clone().or_else(|| problem.map(Diagnostic::message)),
+        paths => Some(format!("forced by {}", paths.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))),
     };
+    let message = [leftover, why].into_iter().flatten().collect::<Vec<_>>().join("; ");
     Row {
         address: change.address.to_string(),
         type_name: change.type_name.to_string(),
         ready,
         id: id.to_owned(),
         action: if ready { String::new() } else { format!("{:?}", change.action) },
-        reason: change.blocked.map(|reason| reason.to_string()).unwrap_or_default(),
+        reason: change.blocked.or(change.hold_destroy).map(|reason| reason.to_string()).unwrap_or_default(),
         message,
     }
 }
