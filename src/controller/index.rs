@@ -23,6 +23,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use crate::load::{Config, Instance};
 use crate::model::{Address, Stored, Value, Version};
+use crate::store::ResourceMeta;
 
 use self::links::Links;
 use self::overlay::Overlay;
@@ -35,6 +36,8 @@ pub struct Observed {
     pub instance: Arc<Instance>,
     /// What its status says.
     pub published: Published,
+    /// What patches of our marks build on.
+    pub meta: Arc<ResourceMeta>,
 }
 
 /// What summarizing needs of the status that is written already.
@@ -61,6 +64,8 @@ pub enum Event {
     RecordApplied(Stored),
     /// A record is gone since the version.
     RecordDeleted(Address, Version),
+    /// A record exists and cannot be read, for the reason given.
+    RecordUnreadable(Address, String),
     /// All Resources are about to be listed anew.
     ResourcesRelisting,
     /// What was not listed since `ResourcesRelisting` is gone.
@@ -82,6 +87,7 @@ pub enum Event {
 struct Entry {
     instance: Arc<Instance>,
     published: Published,
+    meta: Arc<ResourceMeta>,
     overlay: Overlay,
 }
 
@@ -95,6 +101,8 @@ pub struct Index {
     namespace_version: u64,
     entries: BTreeMap<Arc<str>, Entry>,
     records: BTreeMap<Address, Stored>,
+    /// Records that exist and cannot be read, with the reason.
+    unreadable: BTreeMap<Address, String>,
     links: Links,
     /// Records that we removed and whose removal the watch has not delivered yet.
     erased: BTreeSet<Address>,
@@ -134,7 +142,7 @@ impl Index {
 
     /// Whether there is neither a Resource nor a record.
     pub fn is_empty(&self) -> bool {
-        self.entries.is_empty() && self.records.is_empty() && self.busy.is_empty()
+        self.entries.is_empty() && self.records.is_empty() && self.unreadable.is_empty() && self.busy.is_empty()
     }
 
     /// All records, as known.
@@ -145,6 +153,16 @@ impl Index {
     /// What the Resource of that name wants, our own marks on it as we wrote them last.
     pub fn instance(&self, name: &str) -> Option<Arc<Instance>> {
         self.entries.get(name).map(|entry| entry.overlay.over(&entry.instance))
+    }
+
+    /// Metadata of the Resource, as the watch had it last.
+    pub fn metadata(&self, name: &str) -> Option<&ResourceMeta> {
+        self.entries.get(name).map(|entry| &*entry.meta)
+    }
+
+    /// Records that exist and cannot be read, with the reason.
+    pub fn unreadable(&self) -> &BTreeMap<Address, String> {
+        &self.unreadable
     }
 
     /// What the status of the Resource says.
@@ -176,6 +194,7 @@ impl Index {
             Event::ResourceDeleted(name) => self.resource_deleted(&name),
             Event::RecordApplied(stored) => self.record_applied(stored),
             Event::RecordDeleted(address, version) => self.record_deleted(&address, version),
+            Event::RecordUnreadable(address, message) => self.record_unreadable(address, message),
             Event::ResourcesRelisting => self.resources_before = Some(self.entries.keys().cloned().collect()),
             Event::ResourcesListed => {
                 for name in self.resources_before.take().unwrap_or_default() {
@@ -279,7 +298,7 @@ impl Index {
     }
 
     fn resource_applied(&mut self, observed: Observed) {
-        let Observed { instance, published } = observed;
+        let Observed { instance, published, meta } = observed;
         let name = instance.address.name.clone();
         if let Some(before) = &mut self.resources_before {
             before.remove(&name);
@@ -291,11 +310,11 @@ impl Index {
                     self.woken.insert(name.clone());
                 }
                 // What we write into the status ourselves is remembered when we write it, not when it comes back.
-                Entry { overlay: old.overlay.confirmed_by(&instance), instance, published: old.published }
+                Entry { overlay: old.overlay.confirmed_by(&instance), instance, published: old.published, meta }
             }
             _ => {
                 self.woken.insert(name.clone());
-                Entry { instance, published, overlay: Overlay::None }
+                Entry { instance, published, meta, overlay: Overlay::None }
             }
         };
         self.entries.insert(name.clone(), entry);
@@ -322,11 +341,23 @@ impl Index {
             return;
         }
         self.foreign.insert(address.clone());
+        self.unreadable.remove(&address);
         self.keep(stored);
         self.wake_with_neighbours(&address.name);
     }
 
+    fn record_unreadable(&mut self, address: Address, message: String) {
+        if let Some(before) = &mut self.records_before {
+            before.remove(&address);
+        }
+        self.wake_with_neighbours(&address.name);
+        self.unreadable.insert(address, message);
+    }
+
     fn record_deleted(&mut self, address: &Address, version: Version) {
+        if self.unreadable.remove(address).is_some() {
+            self.woken.insert(address.name.clone());
+        }
         if let Some(parked) = self.busy.get_mut(address) {
             return parked.deleted(version);
         }
@@ -341,6 +372,7 @@ impl Index {
     fn records_relisting(&mut self) {
         // The list will be read after this moment, so it shows that these are gone.
         self.erased.clear();
+        self.unreadable.clear();
         self.records_before = Some(self.records.iter().map(|(address, s)| (address.clone(), s.version)).collect());
     }
 

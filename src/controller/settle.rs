@@ -36,9 +36,21 @@ impl Settle {
         self.touched.entry(name.clone()).or_insert(Touched { first: now, last: now }).last = now;
     }
 
-    /// Takes a name off the list: it is acted on.
-    pub fn clear(&mut self, name: &str) {
-        self.touched.remove(name);
+    /// Takes a name off the list, unless it was touched again after `seen`: what happened until then is acted on.
+    pub fn clear(&mut self, name: &str, seen: Instant) {
+        if self.touched.get(name).is_some_and(|touched| touched.last <= seen) {
+            self.touched.remove(name);
+        }
+    }
+
+    /// Whether the name was touched after `seen`.
+    pub fn touched_after(&self, name: &str, seen: Instant) -> bool {
+        self.touched.get(name).is_some_and(|touched| touched.last > seen)
+    }
+
+    /// Whether any of the names has waited as long as it may.
+    pub fn out_of_patience<'a>(&'a self, names: impl Iterator<Item = &'a Arc<str>>, now: Instant) -> bool {
+        names.filter_map(|name| self.touched.get(name)).any(|touched| touched.first + PATIENCE <= now)
     }
 
     /// Whether the name waits to be acted on.
@@ -104,8 +116,11 @@ mod tests {
             settle.touch(&b, start + ms(at));
         }
         assert_eq!(settle.may_destroy_at([&a, &b].into_iter()), Some(start + ms(1000)));
-        settle.clear("a");
-        settle.clear("b");
+        assert!(settle.out_of_patience([&b].into_iter(), start + ms(1060)));
+        settle.clear("a", start);
+        settle.clear("b", start + ms(200));
+        assert!(settle.touched_after("b", start + ms(200)), "it was touched again since");
+        settle.clear("b", start + ms(2000));
         assert_eq!(settle.may_destroy_at([&a, &b].into_iter()), None);
         assert!(settle.is_empty() && !settle.contains("a"));
     }

@@ -33,7 +33,7 @@ fn resource(name: &str, generation: i64, references: &[&str]) -> Instance {
 }
 
 fn applied(instance: Instance) -> Event {
-    Event::ResourceApplied(Observed { instance: Arc::new(instance), published: Published::default() })
+    Event::ResourceApplied(Observed { instance: Arc::new(instance), published: Published::default(), meta: Arc::default() })
 }
 
 fn marked(mut instance: Instance) -> Instance {
