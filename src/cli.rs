@@ -35,7 +35,10 @@ use output::Console;
 
 /// Runs the program.
 pub fn main() -> ExitCode {
-    let args = parse();
+    let args = match parse() {
+        Ok(args) => args,
+        Err(error) => return usage(&error),
+    };
     let console = Console::new(args.color);
     match run(args.command, console) {
         Ok(exit) => exit.into(),
@@ -46,15 +49,23 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// Clap ends the process by itself on wrong usage (2) and on `--help` (0). As a plugin of kubectl we call ourselves
-/// what the user typed.
-fn parse() -> PurlinArgs {
+/// As a plugin of kubectl we call ourselves what the user typed.
+fn parse() -> Result<PurlinArgs, clap::Error> {
     let mut command = PurlinArgs::command().version(commands::version::VERSION);
     let called = std::env::args_os().next().map(std::path::PathBuf::from);
     if called.is_some_and(|path| path.file_stem().is_some_and(|stem| stem == "kubectl-purlin")) {
         command = command.bin_name("kubectl purlin");
     }
-    PurlinArgs::from_arg_matches(&command.get_matches()).unwrap_or_else(|error| error.exit())
+    PurlinArgs::from_arg_matches(&command.try_get_matches()?)
+}
+
+/// Help and version are answers; everything else is an error like any other. Clap's own code for it, 2, would say
+/// "there are changes" to whoever asked with `--detailed-exitcode`.
+fn usage(error: &clap::Error) -> ExitCode {
+    let exit = if error.use_stderr() { Exit::Problems } else { Exit::Success };
+    // Nobody is left to tell when the terminal is gone.
+    let _ = error.print();
+    exit.into()
 }
 
 fn run(command: Command, console: Console) -> anyhow::Result<Exit> {

@@ -2,6 +2,7 @@
 //! over above.
 
 use std::collections::BTreeMap;
+use std::io::{self, Write as _};
 use std::time::Duration;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
@@ -79,11 +80,15 @@ impl Live {
     }
 
     fn print_pending(&mut self) {
-        if !self.pending.is_empty() {
-            // Nothing can be done about a terminal that went away; the run goes on.
-            let _ = self.picture.println(self.pending.join("\n"));
-            self.pending.clear();
+        if self.pending.is_empty() {
+            return;
         }
+        let mut text = self.pending.join("\n");
+        text.push('\n');
+        self.pending.clear();
+        // `println` of the picture would fill every line up with spaces, which spoils copying from the terminal.
+        // Nothing can be done about a terminal that went away; the run goes on.
+        self.picture.suspend(|| drop(io::stdout().lock().write_all(text.as_bytes())));
     }
 
     fn count_the_rest(&mut self) {

@@ -21,6 +21,10 @@ pub fn text(out: &mut dyn Write, planned: &Planned, paint: Paint) -> io::Result<
         let _ = write_change(change, style, &mut text);
         out.write_all(text.as_bytes())?;
     }
+    // With errors and not one object, "no changes" would be no answer.
+    if planned.plan.changes.is_empty() && planned.has_errors() {
+        return Ok(());
+    }
     writeln!(out, "{}", paint.strong(&Counts::of(&planned.plan).to_string()))
 }
 

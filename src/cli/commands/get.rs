@@ -6,7 +6,7 @@ use crate::api;
 use crate::cli::args::{Format, GetArgs};
 use crate::cli::cluster;
 use crate::cli::failure::{Exit, Failure};
-use crate::cli::json::{self, DiagnosticJson, FORMAT_VERSION};
+use crate::cli::json::{DiagnosticJson, FORMAT_VERSION};
 use crate::cli::look;
 use crate::cli::options::{Files, Planning, Target, names};
 use crate::cli::output::Console;
@@ -58,8 +58,8 @@ fn show(rows: &[Row], diagnostics: &Diagnostics, format: Format, console: Consol
             write!(out, "{{\"formatVersion\":\"{FORMAT_VERSION}\",\"objects\":")?;
             serde_json::to_writer(&mut *out, rows)?;
             out.write_all(b",\"diagnostics\":")?;
-            json::line(out, &diagnostics)?;
-            Ok(())
+            serde_json::to_writer(&mut *out, &diagnostics)?;
+            out.write_all(b"}\n")
         });
     }
     console.diagnostics(diagnostics);

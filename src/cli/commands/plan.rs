@@ -19,5 +19,8 @@ pub async fn run(args: PlanArgs, console: Console) -> anyhow::Result<Exit> {
             console.result(|out| show::text(out, &planned, console.paint))?;
         }
     }
-    Ok(Exit::of(planned.has_errors(), planned.has_changes(), args.detailed_exitcode))
+    let exit = Exit::of(planned.has_errors(), planned.has_changes(), args.detailed_exitcode);
+    // The process ends here. To free a hundred thousand objects one by one would take a tenth of its time.
+    std::mem::forget((view, planned));
+    Ok(exit)
 }

@@ -160,7 +160,7 @@ fn a_run_that_is_interrupted_records_what_it_did() {
     let mut apply = sandbox.start(&["apply", "-f", "files", "--yes", "-o", "json"]);
     apply.until("the first step is over", |apply| apply.out().contains("\"finished\""));
     apply.signal("INT");
-    assert_eq!(apply.end().code(), Some(1));
+    assert_eq!(apply.end().code(), Some(1), "in order, not by the signal");
     let out = std::fs::read_to_string(sandbox.path("out.txt")).unwrap();
     let summary: Json = serde_json::from_str(out.lines().last().unwrap()).unwrap();
     let (created, skipped) = (summary["created"].as_u64().unwrap(), summary["skipped"].as_u64().unwrap());

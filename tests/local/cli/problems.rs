@@ -7,13 +7,14 @@ fn bad_input_is_told_with_file_and_line() {
     let good = manifest("bad", &[]);
     let cases = [
         "kind: Resource\nmetadata: [\n".to_owned(),
-        good.replace("type:", "tpye:"),
+        format!("{good}  lifecycel: {{ preventDestroy: true }}\n"),
         good.replace("{ name: bad }", "{ name: Bad_Name }"),
         good.replace("name: bad\n", "name: ${1 +}\n"),
     ];
     for text in cases {
         let sandbox = Sandbox::new();
         sandbox.write("files/bad.yaml", &text);
+        sandbox.write("files/good.yaml", &manifest("good", &[]));
         let ran = sandbox.run(&["validate", "-f", "files"]);
         assert!(ran.one_error().contains("files/bad.yaml:"), "{text}: {ran:?}");
     }
@@ -114,6 +115,13 @@ fn without_files_the_cluster_is_meant() {
     }
     let ran = sandbox.run(&["get"]);
     assert!(ran.one_error().contains("kubeconfig") && ran.stderr.contains("hint:"), "{ran:?}");
+}
+
+#[test]
+fn wrong_usage_is_no_news_of_changes() {
+    let sandbox = Sandbox::new();
+    assert_eq!(sandbox.run(&["plan", "--detailed-exitcode", "--no-such-flag"]).code, Some(1));
+    assert_eq!(sandbox.run(&["plan", "-f", "files", "-n", "shop"]).code, Some(1));
 }
 
 #[test]
