@@ -4,6 +4,8 @@
 //! number; where the two differ, a warning says so. Anchors, aliases and merge keys work, with a limit on what they
 //! expand to. A key given twice is a fault.
 
+mod simple;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -53,6 +55,14 @@ pub(super) struct Document {
 /// Reads every document of a text whose first line is `first_line` of its file. `Err` comes after the documents that
 /// could be read.
 pub(super) fn read(text: &str, first_line: usize, interner: &mut Interner) -> (Vec<Document>, Option<Fault>) {
+    if let Some(document) = simple::read(text, first_line, interner) {
+        return (vec![document], None);
+    }
+    parse(text, first_line, interner)
+}
+
+/// The same by the parser, whatever is in the text.
+fn parse(text: &str, first_line: usize, interner: &mut Interner) -> (Vec<Document>, Option<Fault>) {
     let mut options = Options::default();
     options.set_emit_comments(false);
     options.flow_nesting_limit = DEPTH;
@@ -126,7 +136,8 @@ impl<'a> Builder<'a> {
                     }
                     _ => !plain,
                 };
-                let node = if as_text { Node::String(text.as_ref().into()) } else { self.plain(&text, line)? };
+                let node =
+                    if as_text { Node::String(text.as_ref().into()) } else { scalar(&text, line, &mut self.warnings)? };
                 self.value(Tree { line, node }, anchor)
             }
             Event::SequenceStart(_, anchor, _) => self.open(Frame::List { line, anchor, items: Vec::new() }),
@@ -228,42 +239,43 @@ impl<'a> Builder<'a> {
                 .push(Fault::new(entry.line, format!("the key `{}` stands here and in line {first}", entry.key)));
         }
     }
+}
 
-    /// A plain scalar by the core schema.
-    fn plain(&mut self, text: &str, line: usize) -> Result<Node, Fault> {
-        let first = text.as_bytes().first().copied().unwrap_or(b'~');
-        Ok(match first {
-            b'0'..=b'9' | b'-' | b'+' | b'.' => match number(text) {
-                Some(Scalar::Number(number)) => {
-                    if text.len() > 1 && text.starts_with('0') && text.bytes().all(|b| b.is_ascii_digit()) {
-                        let hint = format!("write `{number}`, or quote it if it is a text");
-                        self.warn(line, text, "an octal number", hint);
-                    }
-                    Node::Number(number)
+/// A plain scalar by the core schema.
+fn scalar(text: &str, line: usize, warnings: &mut Vec<Fault>) -> Result<Node, Fault> {
+    let first = text.as_bytes().first().copied().unwrap_or(b'~');
+    Ok(match first {
+        b'0'..=b'9' | b'-' | b'+' | b'.' => match number(text) {
+            Some(Scalar::Number(number)) => {
+                if text.len() > 1 && text.starts_with('0') && text.bytes().all(|b| b.is_ascii_digit()) {
+                    let hint = format!("write `{number}`, or quote it if it is a text");
+                    warnings.push(differs(line, text, "an octal number", hint));
                 }
-                Some(Scalar::NotFinite) => {
-                    return Err(Fault::new(line, format!("`{text}` is no number that a manifest can hold")));
-                }
-                None => Node::String(text.into()),
-            },
-            _ => match text {
-                "" | "~" | "null" | "Null" | "NULL" => Node::Null,
-                "true" | "True" | "TRUE" => Node::Bool(true),
-                "false" | "False" | "FALSE" => Node::Bool(false),
-                "yes" | "Yes" | "YES" | "on" | "On" | "ON" | "no" | "No" | "NO" | "off" | "Off" | "OFF" => {
-                    let hint = "write `true` or `false`, or quote it if it is a text";
-                    self.warn(line, text, "a boolean", hint.to_owned());
-                    Node::String(text.into())
-                }
-                _ => Node::String(text.into()),
-            },
-        })
-    }
+                Node::Number(number)
+            }
+            Some(Scalar::NotFinite) => {
+                return Err(Fault::new(line, format!("`{text}` is no number that a manifest can hold")));
+            }
+            None => Node::String(text.into()),
+        },
+        _ => match text {
+            "" | "~" | "null" | "Null" | "NULL" => Node::Null,
+            "true" | "True" | "TRUE" => Node::Bool(true),
+            "false" | "False" | "FALSE" => Node::Bool(false),
+            "yes" | "Yes" | "YES" | "on" | "On" | "ON" | "no" | "No" | "NO" | "off" | "Off" | "OFF" => {
+                let hint = "write `true` or `false`, or quote it if it is a text";
+                warnings.push(differs(line, text, "a boolean", hint.to_owned()));
+                Node::String(text.into())
+            }
+            _ => Node::String(text.into()),
+        },
+    })
+}
 
-    fn warn(&mut self, line: usize, text: &str, otherwise: &str, hint: String) {
-        let what = format!("`{text}` is read by YAML 1.2 here, and is {otherwise} for kubectl, which reads YAML 1.1");
-        self.warnings.push(Fault::new(line, what).hint(hint));
-    }
+/// What `kubectl` reads differently.
+fn differs(line: usize, text: &str, otherwise: &str, hint: String) -> Fault {
+    let what = format!("`{text}` is read by YAML 1.2 here, and is {otherwise} for kubectl, which reads YAML 1.1");
+    Fault::new(line, what).hint(hint)
 }
 
 /// The merge key, which a quoted `<<` is not.
@@ -452,5 +464,62 @@ mod tests {
             {a@1: [1, {b@1: "é"}], c@2: null}
         "#]],
         );
+    }
+
+    fn document(depth: u32) -> impl proptest::strategy::Strategy<Value = String> {
+        use proptest::prelude::*;
+        let scalar = prop_oneof![
+            "[a-z0-9$.{}: #'\"-]{0,8}",
+            "[0-9.+-]{1,4}",
+            Just("yes".to_owned()),
+            Just("${a.b + 'c'}".to_owned()),
+            Just("'a b'".to_owned()),
+            Just("\"x: y\"".to_owned()),
+            Just("[a, 1, 'b']".to_owned()),
+            Just("{a: 1, b: x}".to_owned()),
+            Just("[]".to_owned()),
+            Just("|\n  text".to_owned()),
+        ];
+        let indent = |text: &str| format!("\n{text}").replace('\n', "\n  ");
+        scalar.prop_recursive(depth, 24, 4, move |inner| {
+            let entry = ("[a-d]", inner.clone()).prop_map(move |(key, value)| {
+                if value.contains(['\n', '-']) {
+                    format!("{key}:{}", indent(&value))
+                } else {
+                    format!("{key}: {value}")
+                }
+            });
+            let item = inner.prop_map(|value| format!("- {}", value.replace('\n', "\n  ")));
+            let gap = prop_oneof![5 => Just("\n"), 1 => Just("\n# c\n"), 1 => Just(" # c\n"), 1 => Just("\n\n")];
+            prop_oneof![
+                (proptest::collection::vec(entry, 1..4), gap.clone()).prop_map(|(all, gap)| all.join(gap)),
+                (proptest::collection::vec(item, 1..4), gap).prop_map(|(all, gap)| all.join(gap)),
+            ]
+        })
+    }
+
+    proptest::proptest! {
+        #![proptest_config(proptest::test_runner::Config::with_cases(4000))]
+        #[test]
+        fn the_simple_reader_agrees_with_the_parser(text in document(4)) {
+            let interner = &mut Interner::default();
+            if let Some(simple) = simple::read(&text, 1, interner) {
+                let (documents, fault) = parse(&text, 1, interner);
+                proptest::prop_assert_eq!(fault, None);
+                proptest::prop_assert_eq!(documents.len(), 1);
+                proptest::prop_assert_eq!(&simple.tree, &documents[0].tree);
+                proptest::prop_assert_eq!(&simple.warnings, &documents[0].warnings);
+                proptest::prop_assert!(documents[0].errors.is_empty());
+            }
+        }
+    }
+
+    #[test]
+    fn a_usual_manifest_is_simple() {
+        let text = "---\n# a comment\napiVersion: purlin.dev/v1alpha1\nkind: Resource\nmetadata:\n  name: web\nspec:\n  type: t\n  \
+                    dependsOn:\n  - name: a\n  - name: b\n  config:\n    x: ${a.b.c}\n    y: \"${a.id}\"\n    z: [a, b]\n    l:\n      - 1\n      - k: v\n        w: 2\n";
+        let interner = &mut Interner::default();
+        let simple = simple::read(text, 7, interner).expect("it is simple");
+        assert_eq!(simple.tree, parse(text, 7, interner).0[0].tree);
     }
 }
