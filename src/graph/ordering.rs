@@ -18,7 +18,7 @@ mod world;
 #[cfg(test)]
 mod tests;
 
-use super::Because;
+use super::{Because, Wait};
 use choices::Choices;
 use world::World;
 
@@ -94,8 +94,8 @@ pub(super) struct Edge {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct FellBack {
     pub(super) object: u32,
-    /// The ring that the safer order would have closed, each step waiting for the next one.
-    pub(super) ring: Vec<StepOf>,
+    /// The ring that the safer order would have closed: each step, and why it waits for the next one.
+    pub(super) ring: Vec<(StepOf, Wait)>,
 }
 
 /// The order of all steps.
@@ -105,7 +105,7 @@ pub(super) struct Ordering {
     pub(super) steps: Vec<StepOf>,
     /// How many nodes there are: those behind the steps are junctions.
     pub(super) nodes: usize,
-    /// The edges, sorted, one at most between two nodes.
+    /// The edges, one at most between two nodes.
     pub(super) edges: Vec<Edge>,
     /// In the order in which they fell back.
     pub(super) fell_back: Vec<FellBack>,
