@@ -1,4 +1,5 @@
 //! Everything that needs no cluster: the layout, the scenarios, the judge, and the command line.
 
+mod cli;
 mod documents;
 mod tidy;
