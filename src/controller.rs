@@ -1,5 +1,6 @@
 //! The controller: watches Resources and records, keeps the real objects in line with them, and says so in status.
 
+pub mod context;
 pub mod events;
 pub mod guard;
 pub mod holders;
@@ -7,6 +8,7 @@ pub mod http;
 pub mod index;
 pub mod lease;
 pub mod metrics;
+pub mod namespace;
 pub mod options;
 pub mod retry;
 pub mod settle;

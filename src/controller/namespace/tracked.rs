@@ -1,0 +1,117 @@
+//! What a namespace's task remembers of each object between plans.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use tokio::time::Instant;
+
+use crate::controller::metrics::ObjectState;
+use crate::controller::summarize::{StepState, Steps};
+use crate::load::Instance;
+use crate::model::{Address, Change, Step};
+use crate::plan::{EffectiveLifecycle, Held};
+
+/// One object.
+#[derive(Debug, Default)]
+pub(super) struct Tracked {
+    /// The Resource as it was planned last.
+    pub(super) instance: Option<Arc<Instance>>,
+    /// The plan for its current object, and for its leftovers.
+    pub(super) change: Option<Change>,
+    pub(super) leftovers: Vec<Change>,
+    pub(super) lifecycle: Option<EffectiveLifecycle>,
+    pub(super) wants: Arc<[Address]>,
+    /// Its steps in the plan under way, or in the last one.
+    pub(super) steps: Steps,
+    pub(super) started: BTreeMap<Step, Instant>,
+    /// The fingerprint at which it was found as it should be.
+    pub(super) settled: Option<u64>,
+    /// Failures in a row.
+    pub(super) failures: u32,
+    pub(super) hold: Option<Hold>,
+    /// When to plan it again though nothing happens.
+    pub(super) retry_at: Option<Instant>,
+    /// When to write its status though it is not settled.
+    pub(super) publish_at: Option<Instant>,
+    /// When to read it again.
+    pub(super) read_at: Option<Instant>,
+    /// The request to look at it that was planned last.
+    pub(super) requested: Arc<str>,
+    /// What the gauge counts it as.
+    pub(super) state: Option<ObjectState>,
+}
+
+/// Why it is left alone, until when, and what it must be like for that.
+#[derive(Clone, Debug)]
+pub(super) struct Hold {
+    pub(super) held: Held,
+    /// `None`: until something changes.
+    pub(super) until: Option<Instant>,
+    /// The hold is about this situation; another one deserves another attempt.
+    pub(super) fingerprint: u64,
+}
+
+impl Tracked {
+    /// Whether a step waits or runs.
+    pub(super) fn is_open(&self) -> bool {
+        self.steps.values().any(|state| matches!(state, StepState::Waiting | StepState::Running))
+    }
+
+    /// Whether a step failed or was skipped.
+    pub(super) fn has_trouble(&self) -> bool {
+        self.steps.values().any(|state| matches!(state, StepState::Failed { .. } | StepState::Skipped(_)))
+    }
+
+    /// Lets go of the values of a plan that is carried out: what they became is in the record.
+    pub(super) fn forget_values(&mut self) {
+        for change in self.change.iter_mut().chain(&mut self.leftovers) {
+            change.before = None;
+            change.after = None;
+        }
+    }
+
+    /// Why it must be left alone now; lets go of a hold that is over.
+    pub(super) fn held(&mut self, fingerprint: u64, now: Instant) -> Option<Held> {
+        let hold = self.hold.as_ref()?;
+        if hold.fingerprint != fingerprint {
+            self.hold = None;
+            self.failures = 0;
+            return None;
+        }
+        if hold.until.is_some_and(|until| until <= now) {
+            self.hold = None;
+            return None;
+        }
+        Some(hold.held.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::model::Reason;
+
+    fn held(until: Option<Instant>) -> Tracked {
+        let held = Held { reason: Reason::OperationFailed, message: "no".into() };
+        Tracked { hold: Some(Hold { held, until, fingerprint: 7 }), failures: 3, ..Tracked::default() }
+    }
+
+    #[test]
+    fn a_hold_ends_by_time_and_keeps_count() {
+        let now = Instant::now();
+        let mut tracked = held(Some(now + Duration::from_secs(4)));
+        assert!(tracked.held(7, now).is_some());
+        assert!(tracked.held(7, now + Duration::from_secs(4)).is_none());
+        assert_eq!(tracked.failures, 3, "the next wait is longer");
+    }
+
+    #[test]
+    fn a_change_ends_a_hold_and_starts_the_count_anew() {
+        let mut tracked = held(None);
+        assert!(tracked.held(7, Instant::now()).is_some(), "a terminal error waits for a change");
+        assert!(tracked.held(8, Instant::now()).is_none());
+        assert_eq!(tracked.failures, 0);
+    }
+}
