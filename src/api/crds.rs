@@ -1,4 +1,4 @@
-//! The CustomResourceDefinitions, as the files in `crds/` hold them.
+//! The definitions of our kinds, as the files in `crds/` hold them.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, JSON, JSONSchemaProps, ValidationRule,
@@ -18,10 +18,6 @@ pub fn resource_crd() -> CustomResourceDefinition {
     for version in &mut crd.spec.versions {
         if let Some(root) = version.schema.as_mut().and_then(|schema| schema.open_api_v3_schema.as_mut()) {
             complete(root);
-        }
-        // `kubectl get` prints headings as they are given here.
-        for column in version.additional_printer_columns.iter_mut().flatten() {
-            column.name = column.name.to_uppercase();
         }
     }
     crd
@@ -131,8 +127,12 @@ mod tests {
         assert_eq!(crd["spec"]["names"]["categories"], serde_json::json!(["purlin", "managed"]));
         assert_eq!(version["selectableFields"], serde_json::json!([{"jsonPath": ".spec.type"}]));
         assert_eq!(version["subresources"], serde_json::json!({"status": {}}));
-        let columns: Vec<_> =
-            version["additionalPrinterColumns"].as_array().unwrap().iter().map(|c| c["name"].as_str().unwrap()).collect();
+        let columns: Vec<_> = version["additionalPrinterColumns"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|c| c["name"].as_str().unwrap())
+            .collect();
         assert_eq!(columns, ["READY", "SYNCED", "TYPE", "ID", "ACTION", "AGE", "MESSAGE"]);
         let schema = schema();
         assert_eq!(schema["properties"]["status"]["default"], serde_json::json!({"observedGeneration": -1}));

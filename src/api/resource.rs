@@ -27,49 +27,20 @@ use super::schema;
     derive = "PartialEq",
     doc = "One infrastructure object that Purlin creates, updates and destroys in dependency order.",
     selectable = ".spec.type",
-    printcolumn(
-        name = "Ready",
-        type_ = "string",
-        json_path = ".status.conditions[?(@.type==\"Ready\")].status",
-        description = "Whether the object is as its Resource describes it."
-    ),
-    printcolumn(
-        name = "Synced",
-        type_ = "string",
-        json_path = ".status.conditions[?(@.type==\"Synced\")].status",
-        description = "Whether the last plan of the object was carried out."
-    ),
-    printcolumn(
-        name = "Type",
-        type_ = "string",
-        json_path = ".spec.type",
-        description = "The provider's type of the object."
-    ),
-    printcolumn(
-        name = "ID",
-        type_ = "string",
-        json_path = ".status.id",
-        description = "What the provider knows the object by."
-    ),
-    printcolumn(
-        name = "Action",
-        type_ = "string",
-        json_path = ".status.pending.action",
-        description = "What will be done with the object."
-    ),
-    printcolumn(
-        name = "Age",
-        type_ = "date",
-        json_path = ".metadata.creationTimestamp",
-        description = "When the Resource was created."
-    ),
-    printcolumn(
-        name = "Message",
-        type_ = "string",
-        json_path = ".status.conditions[?(@.type==\"Ready\")].message",
-        description = "Why the object is, or is not, ready.",
-        priority = "1"
-    )
+    printcolumn = r#"{"name": "READY", "type": "string", "jsonPath": ".status.conditions[?(@.type==\"Ready\")].status",
+        "description": "Whether the object is as its Resource describes it."}"#,
+    printcolumn = r#"{"name": "SYNCED", "type": "string", "jsonPath": ".status.conditions[?(@.type==\"Synced\")].status",
+        "description": "Whether the last plan of the object was carried out."}"#,
+    printcolumn = r#"{"name": "TYPE", "type": "string", "jsonPath": ".spec.type",
+        "description": "The provider's type of the object."}"#,
+    printcolumn = r#"{"name": "ID", "type": "string", "jsonPath": ".status.id",
+        "description": "What the provider knows the object by."}"#,
+    printcolumn = r#"{"name": "ACTION", "type": "string", "jsonPath": ".status.pending.action",
+        "description": "What will be done with the object."}"#,
+    printcolumn = r#"{"name": "AGE", "type": "date", "jsonPath": ".metadata.creationTimestamp",
+        "description": "When the Resource was created."}"#,
+    printcolumn = r#"{"name": "MESSAGE", "type": "string", "jsonPath": ".status.conditions[?(@.type==\"Ready\")].message",
+        "description": "Why the object is, or is not, ready.", "priority": 1}"#
 )]
 #[serde(rename_all = "camelCase")]
 pub struct ResourceSpec {

@@ -1,3 +1,4 @@
 //! Everything that needs no cluster: the layout, the scenarios, the judge, and the command line.
 
+mod documents;
 mod tidy;
