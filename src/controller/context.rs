@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::ObjectReference;
 
+use tokio::sync::Semaphore;
+
 use super::events::Events;
 use super::guard::Guard;
 use super::holders::Holders;
@@ -42,6 +44,8 @@ pub struct Context {
     pub holders: Holders,
     /// Holds destroys while our CRD is being deleted.
     pub guard: Guard,
+    /// Places for plannings, of all namespaces.
+    pub plannings: Semaphore,
     /// Whether steps may start.
     pub leadership: Leadership,
     /// Whether the process is to end.

@@ -48,7 +48,7 @@ pub struct NamespaceTask {
     tracked: BTreeMap<Address, Tracked>,
     /// When to look at an object though nothing happens.
     timers: BTreeSet<(Instant, Address)>,
-    plannings: JoinSet<Planned>,
+    plannings: JoinSet<Option<Planned>>,
     /// The names that plannings under way cover. They are disjoint.
     in_planning: BTreeSet<Arc<str>>,
     /// Plans that destroy something and wait until their component is quiet.
@@ -71,7 +71,7 @@ impl NamespaceTask {
     pub fn new(context: Arc<Context>, shared: Arc<Shared>) -> Self {
         let records = {
             let mut index = shared.index();
-            index.wake_all();
+            index.begin_anew();
             index.records().clone()
         };
         Self {
@@ -116,7 +116,8 @@ impl NamespaceTask {
                     None => self.run_is_idle = true,
                 },
                 Some(planned) = self.plannings.join_next() => match planned {
-                    Ok(planned) => self.take_plan(planned),
+                    Ok(Some(planned)) => self.take_plan(planned),
+                    Ok(None) => {}
                     Err(error) => self.lost_plan(&error),
                 },
                 Some(recovered) = self.recoveries.join_next() => match recovered {

@@ -8,12 +8,13 @@ use jiff::Timestamp;
 use tokio::time::Instant;
 
 use super::NamespaceTask;
+use crate::controller::context::Context;
 use crate::controller::guard::Guard;
 use crate::controller::index::Index;
 use crate::execute::{self, Adoption, Engine};
 use crate::graph;
 use crate::load::Config;
-use crate::model::{Action, Address, Reason, Recorded, Version};
+use crate::model::{Action, Address, Reason, Recorded, Step, Version};
 use crate::plan::{Held, Plan, PlanOptions, Refresh, RunningStep};
 
 /// How many names one planning covers at most (a component is never split): planning many components together costs
@@ -145,8 +146,7 @@ impl NamespaceTask {
             plan: Plan::default(),
             began: now,
         };
-        let (engine, guard) = (self.context.engine.clone(), self.context.guard.clone());
-        self.plannings.spawn(async move { planned.make(&engine, &guard, &recorded).await });
+        self.plannings.spawn(make(self.context.clone(), planned, recorded));
     }
 
     /// What planning has to know of one object beyond its Resource and its record.
@@ -262,7 +262,8 @@ impl NamespaceTask {
         let (graph, warnings) = graph::build(&part.plan, &part.config, &self.recorded(&part), &part.running);
         let mut plan = part.plan.clone();
         plan.diagnostics.extend(warnings);
-        let steps = graph.graph.node_weights().cloned().collect();
+        let nodes = graph.nodes().map(|node| (graph.step(node).clone(), graph.is_running(node)));
+        let steps: Vec<(Step, bool)> = nodes.collect();
         let adoption = Adoption {
             scope: part.addresses.clone(),
             config: part.config.clone(),
@@ -313,10 +314,24 @@ impl NamespaceTask {
     }
 }
 
-impl Part {
-    /// The steps that were running when the plan was made.
-    pub(super) fn running_steps(&self) -> &[RunningStep] {
-        &self.running
+/// Makes a plan on a thread of its own: it computes for as long as there are objects, and the threads that serve all
+/// the streams and calls must not wait for that. How many at once is bounded, since those threads are.
+async fn make(context: Arc<Context>, planned: Planned, recorded: Recorded) -> Option<Planned> {
+    let _place = context.plannings.acquire().await.ok()?;
+    let runtime = tokio::runtime::Handle::current();
+    let surroundings = context.clone();
+    let made = tokio::task::spawn_blocking(move || {
+        runtime.block_on(async {
+            tokio::select! {
+                planned = planned.make(&surroundings.engine, &surroundings.guard, &recorded) => Some(planned),
+                () = surroundings.shutdown.triggered() => None,
+            }
+        })
+    });
+    match made.await {
+        Ok(planned) => planned,
+        Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+        Err(_) => None,
     }
 }
 

@@ -9,7 +9,7 @@ use super::NamespaceTask;
 use super::planning::Part;
 use super::tracked::Hold;
 use crate::controller::retry;
-use crate::controller::summarize::{StepState, Steps, finished, waits_by_itself};
+use crate::controller::summarize::{StepState, finished, waits_by_itself};
 use crate::execute::{Progress, ProgressKind};
 use crate::model::{Action, Address, Change, Diagnostic, Reason, Severity, Step};
 use crate::plan::Held;
@@ -28,13 +28,12 @@ pub(super) struct Adopted {
 
 impl NamespaceTask {
     /// Remembers an adopted plan, and says of every object in it how it stands.
-    pub(super) fn follow(&mut self, part: Part, steps: BTreeSet<Step>, now: Instant) {
+    pub(super) fn follow(&mut self, part: Part, nodes: Vec<(Step, bool)>, now: Instant) {
         self.adopted.retain(|adopted| adopted.addresses.is_disjoint(&part.addresses));
-        let mut by_address: BTreeMap<&Address, Steps> = BTreeMap::new();
-        let running: BTreeSet<&Step> = part.running_steps().iter().map(|running| &running.step).collect();
-        for step in &steps {
-            let state = if running.contains(step) { StepState::Running } else { StepState::Waiting };
-            by_address.entry(&step.address).or_default().insert(step.clone(), state);
+        let open: BTreeSet<Step> = nodes.iter().map(|(step, _)| step.clone()).collect();
+        let mut by_address: BTreeMap<Address, Vec<(Step, bool)>> = BTreeMap::new();
+        for (step, is_running) in nodes {
+            by_address.entry(step.address.clone()).or_default().push((step, is_running));
         }
         let mut changes: BTreeMap<Address, Vec<Change>> = BTreeMap::new();
         for change in part.plan.changes.iter().cloned() {
@@ -46,11 +45,18 @@ impl NamespaceTask {
             self.follow_object(&part, address, own, steps, now);
         }
         self.warn(&part.plan.diagnostics);
-        self.adopted.push(Adopted { addresses: part.addresses, open: steps });
+        self.adopted.push(Adopted { addresses: part.addresses, open });
         self.close_adopted();
     }
 
-    fn follow_object(&mut self, part: &Part, address: &Address, changes: Vec<Change>, steps: Steps, now: Instant) {
+    fn follow_object(
+        &mut self,
+        part: &Part,
+        address: &Address,
+        changes: Vec<Change>,
+        nodes: Vec<(Step, bool)>,
+        now: Instant,
+    ) {
         let random = self.context.engine.random.clone();
         let tracked = self.tracked.entry(address.clone()).or_default();
         let (leftovers, current): (Vec<_>, Vec<_>) = changes.into_iter().partition(|change| change.deposed.is_some());
@@ -59,7 +65,7 @@ impl NamespaceTask {
         tracked.leftovers = leftovers;
         tracked.lifecycle = part.plan.lifecycle.get(address).cloned();
         tracked.wants = part.plan.wants.get(address).cloned().unwrap_or_default();
-        tracked.steps = steps;
+        tracked.expect(nodes);
         tracked.settled = None;
         tracked.retry_at = None;
         if let Some(instance) = &tracked.instance {
@@ -121,12 +127,12 @@ impl NamespaceTask {
         let address = &step.address;
         let open = self.tracked.get(address).is_some_and(super::Tracked::is_open);
         if open { self.publish_later(address, now) } else { self.publish(address) }
-        for adopted in &mut self.adopted {
-            if !matches!(self.tracked.get(address).and_then(|t| t.steps.get(&step)), Some(StepState::Running)) {
+        if self.tracked.get(address).is_some_and(|tracked| tracked.is_over(&step)) {
+            for adopted in &mut self.adopted {
                 adopted.open.remove(&step);
             }
+            self.close_adopted();
         }
-        self.close_adopted();
     }
 
     fn step_started(&mut self, step: &Step, now: Instant) {
@@ -168,7 +174,7 @@ impl NamespaceTask {
     }
 
     fn set_state(&mut self, step: &Step, state: StepState) {
-        self.tracked.entry(step.address.clone()).or_default().steps.insert(step.clone(), state);
+        self.tracked.entry(step.address.clone()).or_default().set(step, state);
     }
 
     /// Leaves a failed object alone for a while, or until something changes; and reads its record anew, which somebody

@@ -1,6 +1,6 @@
 //! What a namespace's task remembers of each object between plans.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use tokio::time::Instant;
@@ -23,6 +23,8 @@ pub(super) struct Tracked {
     pub(super) wants: Arc<[Address]>,
     /// Its steps in the plan under way, or in the last one.
     pub(super) steps: Steps,
+    /// Steps under way that the plan has once more: what they end with is not the end.
+    again: BTreeSet<Step>,
     pub(super) started: BTreeMap<Step, Instant>,
     /// The fingerprint at which it was found as it should be.
     pub(super) settled: Option<u64>,
@@ -52,6 +54,34 @@ pub(super) struct Hold {
 }
 
 impl Tracked {
+    /// Takes the steps of a new plan, each with whether it is under way already.
+    pub(super) fn expect(&mut self, nodes: Vec<(Step, bool)>) {
+        self.steps.clear();
+        self.again.clear();
+        for (step, is_running) in nodes {
+            let state = if is_running { StepState::Running } else { StepState::Waiting };
+            if let Some(other) = self.steps.get_mut(&step) {
+                *other = StepState::Running;
+                self.again.insert(step);
+            } else {
+                self.steps.insert(step, state);
+            }
+        }
+    }
+
+    /// Notes how far a step is.
+    pub(super) fn set(&mut self, step: &Step, state: StepState) {
+        let ended = !matches!(state, StepState::Waiting | StepState::Running);
+        let failed = matches!(state, StepState::Failed { .. });
+        let comes_again = ended && self.again.remove(step) && !failed;
+        self.steps.insert(step.clone(), if comes_again { StepState::Waiting } else { state });
+    }
+
+    /// Whether nothing more will be heard of a step.
+    pub(super) fn is_over(&self, step: &Step) -> bool {
+        !matches!(self.steps.get(step), Some(StepState::Waiting | StepState::Running))
+    }
+
     /// Whether a step waits or runs.
     pub(super) fn is_open(&self) -> bool {
         self.steps.values().any(|state| matches!(state, StepState::Waiting | StepState::Running))
@@ -96,6 +126,20 @@ mod tests {
     fn held(until: Option<Instant>) -> Tracked {
         let held = Held { reason: Reason::OperationFailed, message: "no".into() };
         Tracked { hold: Some(Hold { held, until, fingerprint: 7 }), failures: 3, ..Tracked::default() }
+    }
+
+    #[test]
+    fn a_running_step_that_comes_once_more_is_not_over_when_it_ends() {
+        let operation = crate::model::Operation::Update;
+        let step = Step { address: Address::single("a"), deposed: None, operation, replaces: false };
+        let mut tracked = Tracked::default();
+        tracked.expect(vec![(step.clone(), false), (step.clone(), true)]);
+        assert_eq!(tracked.steps[&step], StepState::Running);
+        tracked.set(&step, StepState::Finished);
+        assert!(tracked.is_open() && !tracked.is_over(&step));
+        tracked.set(&step, StepState::Running);
+        tracked.set(&step, StepState::Finished);
+        assert!(tracked.is_over(&step));
     }
 
     #[test]
