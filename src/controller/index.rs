@@ -265,6 +265,16 @@ impl Index {
         self.busy.entry(address.clone()).or_default();
     }
 
+    /// Nothing is running: whoever began something is gone. What was parked counts.
+    pub fn begin_anew(&mut self) {
+        for (address, parked) in std::mem::take(&mut self.busy) {
+            for event in parked.into_events(&address) {
+                self.apply(event);
+            }
+        }
+        self.wake_all();
+    }
+
     /// What was begun has ended, and this is what we know the record to be (`None`: we know that there is none).
     pub fn end(&mut self, address: &Address, own: Option<&Stored>) {
         let parked = self.busy.remove(address).unwrap_or_default();

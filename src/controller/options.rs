@@ -21,8 +21,10 @@ pub struct Options {
     pub watch_namespaces: Vec<String>,
     /// As which service account built-in drivers act when a Resource names none.
     pub default_service_account: String,
-    /// How much may happen at once, and how long a stop waits for running calls.
+    /// How much may happen at once.
     pub limits: Limits,
+    /// How long a stop waits for running calls.
+    pub grace: Duration,
     /// Where metrics and health are served; `None`: nowhere.
     pub metrics_address: Option<SocketAddr>,
     /// Leader election; `None`: this is the only replica, and the caller answers for that.

@@ -10,7 +10,7 @@ use k8s_openapi::api::core::v1::{Namespace, Secret};
 use kube::api::{ApiResource, DynamicObject, ObjectMeta, PartialObjectMeta};
 use kube::runtime::utils::Backoff;
 use kube::runtime::watcher::{self, Config, watcher};
-use kube::runtime::{WatchStreamExt, metadata_watcher};
+use kube::runtime::WatchStreamExt;
 use kube::{Api, Client, ResourceExt};
 
 use super::index::{Event, Observed, Published};
@@ -135,7 +135,7 @@ impl Watch {
             Some(name) => Config::default().fields(&format!("metadata.name={name}")),
             None => Config::default(),
         };
-        let stream = metadata_watcher(Api::<Namespace>::all(client), config);
+        let stream = watcher(Api::<PartialObjectMeta<Namespace>>::all(client), config);
         let mut stream = std::pin::pin!(self.events("namespaces", stream));
         while let Some(event) = stream.next().await {
             match event {

@@ -53,6 +53,7 @@ fn options(args: ControllerArgs) -> anyhow::Result<Options> {
             per_namespace: args.concurrency_per_namespace as usize,
             lease_duration: args.lease_duration,
         },
+        grace: args.grace_period,
         metrics_address: match args.metrics_address {
             Listening::On(address) => Some(address),
             Listening::Off => None,

@@ -55,6 +55,7 @@ fn change(action: Action) -> Change {
         action,
         order: None,
         forget: false,
+        hold_destroy: None,
         because: None,
         blocked: None,
         message: String::new(),
