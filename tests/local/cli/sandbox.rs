@@ -13,35 +13,35 @@ use tempfile::TempDir;
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A working directory with a folder `files`.
-pub struct Sandbox {
+pub(super) struct Sandbox {
     folder: TempDir,
 }
 
 /// What a command came to.
 #[derive(Debug)]
-pub struct Ran {
-    pub code: Option<i32>,
-    pub stdout: String,
-    pub stderr: String,
+pub(super) struct Ran {
+    pub(super) code: Option<i32>,
+    pub(super) stdout: String,
+    pub(super) stderr: String,
 }
 
 impl Sandbox {
     /// With no files.
-    pub fn new() -> Self {
+    pub(super) fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir(folder.path().join("files")).unwrap();
         Self { folder }
     }
 
     /// With one of the folders of `examples/`.
-    pub fn of_example(name: &str) -> Self {
+    pub(super) fn of_example(name: &str) -> Self {
         let sandbox = Self::new();
         sandbox.copy_example(name);
         sandbox
     }
 
     /// Replaces all files by those of an example.
-    pub fn copy_example(&self, name: &str) {
+    pub(super) fn copy_example(&self, name: &str) {
         for entry in fs::read_dir(self.path("files")).unwrap() {
             fs::remove_file(entry.unwrap().path()).unwrap();
         }
@@ -52,20 +52,20 @@ impl Sandbox {
         }
     }
 
-    pub fn path(&self, name: &str) -> PathBuf {
+    pub(super) fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
-    pub fn write(&self, name: &str, text: &str) {
+    pub(super) fn write(&self, name: &str, text: &str) {
         fs::write(self.path(name), text).unwrap();
     }
 
-    pub fn remove(&self, name: &str) {
+    pub(super) fn remove(&self, name: &str) {
         fs::remove_file(self.path(name)).unwrap();
     }
 
     /// Writes `files/objects.yaml` with `terraform_data` objects: names, and what each refers to.
-    pub fn objects(&self, objects: &[(&str, &[&str])]) {
+    pub(super) fn objects(&self, objects: &[(&str, &[&str])]) {
         let text: String = objects.iter().map(|(name, references)| manifest(name, references)).collect();
         self.write("files/objects.yaml", &text);
     }
@@ -82,19 +82,19 @@ impl Sandbox {
     }
 
     /// Runs to the end.
-    pub fn run(&self, arguments: &[&str]) -> Ran {
+    pub(super) fn run(&self, arguments: &[&str]) -> Ran {
         Ran::of(self.command(arguments).output().unwrap())
     }
 
     /// Runs to the end, and expects success.
-    pub fn ok(&self, arguments: &[&str]) -> String {
+    pub(super) fn ok(&self, arguments: &[&str]) -> String {
         let ran = self.run(arguments);
         assert_eq!(ran.code, Some(0), "{arguments:?}: {ran:?}");
         ran.stdout
     }
 
     /// Runs with text on standard input.
-    pub fn piped(&self, arguments: &[&str], input: &str) -> Ran {
+    pub(super) fn piped(&self, arguments: &[&str], input: &str) -> Ran {
         let mut command = self.command(arguments);
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
@@ -102,27 +102,27 @@ impl Sandbox {
     }
 
     /// Starts, with output going to `out.txt` and `err.txt`.
-    pub fn start(&self, arguments: &[&str]) -> Started {
+    pub(super) fn start(&self, arguments: &[&str]) -> Started {
         let file = |name: &str| fs::File::create(self.path(name)).unwrap();
         let child = self.command(arguments).stdout(file("out.txt")).stderr(file("err.txt")).spawn().unwrap();
         Started { child, out: self.path("out.txt"), err: self.path("err.txt") }
     }
 
     /// The answer of a command with `-o json`, whatever its exit code.
-    pub fn json(&self, arguments: &[&str]) -> Json {
+    pub(super) fn json(&self, arguments: &[&str]) -> Json {
         let ran = self.run(arguments);
         serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{arguments:?}: {error}: {ran:?}"))
     }
 
     /// The lines of a command that prints events.
-    pub fn events(&self, arguments: &[&str]) -> Vec<Json> {
+    pub(super) fn events(&self, arguments: &[&str]) -> Vec<Json> {
         let ran = self.run(arguments);
         let read = |line: &str| serde_json::from_str(line).unwrap_or_else(|error| panic!("{line}: {error}: {ran:?}"));
         ran.stdout.lines().map(read).collect()
     }
 
     /// Addresses of recorded objects.
-    pub fn recorded(&self) -> Vec<String> {
+    pub(super) fn recorded(&self) -> Vec<String> {
         let list = self.json(&["state", "list", "--state", "purlin.db", "-o", "json"]);
         let objects = list["objects"].as_array().unwrap();
         objects.iter().map(|object| object["address"].as_str().unwrap().to_owned()).collect()
@@ -130,7 +130,7 @@ impl Sandbox {
 }
 
 /// One `terraform_data` object whose input holds the ids of others.
-pub fn manifest(name: &str, references: &[&str]) -> String {
+pub(super) fn manifest(name: &str, references: &[&str]) -> String {
     let head = "---\napiVersion: purlin.dev/v1alpha1\nkind: Resource\nmetadata:";
     let mut text = format!("{head} {{ name: {name} }}\nspec:\n  type: terraform_data\n  config:\n    input:\n");
     text.push_str(&format!("      name: {name}\n"));
@@ -147,13 +147,13 @@ impl Ran {
     }
 
     /// The lines on standard error that tell errors.
-    pub fn errors(&self) -> Vec<&str> {
+    pub(super) fn errors(&self) -> Vec<&str> {
         self.stderr.lines().filter(|line| line.starts_with("error:")).collect()
     }
 
     /// The one error that the command failed with.
     #[track_caller]
-    pub fn one_error(&self) -> &str {
+    pub(super) fn one_error(&self) -> &str {
         let errors = self.errors();
         assert_eq!((self.code, errors.len()), (Some(1), 1), "{self:?}");
         errors[0]
@@ -161,7 +161,7 @@ impl Ran {
 }
 
 /// A process that runs on.
-pub struct Started {
+pub(super) struct Started {
     child: Child,
     out: PathBuf,
     err: PathBuf,
@@ -169,7 +169,7 @@ pub struct Started {
 
 impl Started {
     /// Waits until a condition holds.
-    pub fn until(&mut self, what: &str, mut holds: impl FnMut(&Self) -> bool) {
+    pub(super) fn until(&mut self, what: &str, mut holds: impl FnMut(&Self) -> bool) {
         let begin = Instant::now();
         while !holds(self) {
             let ended = self.child.try_wait().unwrap();
@@ -179,22 +179,22 @@ impl Started {
         }
     }
 
-    pub fn out(&self) -> String {
+    pub(super) fn out(&self) -> String {
         fs::read_to_string(&self.out).unwrap()
     }
 
-    pub fn err(&self) -> String {
+    pub(super) fn err(&self) -> String {
         fs::read_to_string(&self.err).unwrap()
     }
 
     /// Sends a signal by its name.
-    pub fn signal(&self, name: &str) {
+    pub(super) fn signal(&self, name: &str) {
         let status = Command::new("kill").args(["-s", name, &self.child.id().to_string()]).status().unwrap();
         assert!(status.success());
     }
 
     /// Waits for the end.
-    pub fn end(mut self) -> ExitStatus {
+    pub(super) fn end(mut self) -> ExitStatus {
         let begin = Instant::now();
         loop {
             if let Some(status) = self.child.try_wait().unwrap() {
