@@ -5,6 +5,7 @@
 //! and create steps, validation (acyclic, one root). The order comes from the rules R1 to R9 (`docs/ordering.md`).
 
 pub mod because;
+mod ordering;
 pub mod walk;
 
 use petgraph::graph::{DiGraph, NodeIndex};
@@ -13,7 +14,7 @@ use crate::load::Config;
 use crate::model::{Diagnostics, Recorded, Step};
 use crate::plan::{Plan, RunningStep};
 
-pub use because::Because;
+pub use because::{Because, Why};
 pub use walk::{Outcome, Walk};
 
 /// The ordering graph: an edge leads from a step to one that it waits for.

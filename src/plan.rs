@@ -4,6 +4,7 @@
 //! takes a reply, [`Planner::finish`] gives the plan once nothing is open. Whoever drives it calls the drivers.
 
 pub mod ask;
+pub mod cycle;
 pub mod finalize;
 pub mod inherit;
 pub mod options;

