@@ -154,7 +154,7 @@ impl ClusterJournal {
 }
 
 impl Journal for ClusterJournal {
-    fn intend(&self, record: Arc<Record>, base: Option<Version>) -> BoxFuture<'_, Result<Version, JournalError>> {
+    fn intend(&self, record: Arc<Record>, base: Option<Version>, _claim: bool) -> BoxFuture<'_, Result<Version, JournalError>> {
         Box::pin(async move {
             let outcome = match base {
                 None => self.create(&record).await,

@@ -57,6 +57,7 @@ impl<'a> Reader<'a> {
             intent,
             epoch,
             failed_creates,
+            failed_generation: 0,
             replacement_pending,
             handled_replace_request,
         })
