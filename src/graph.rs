@@ -1,44 +1,134 @@
 //! `Plan` -> `ActionGraph`, a value: nodes are steps, edges say what a step waits for and why.
 //!
 //! Built in the stages of Terraform's resource graph, each a named function: resource nodes from configuration
-//! joined with change and record, `dependsOn`, orphans, references, one root, replaced objects split into destroy
-//! and create steps, validation (acyclic, one root). The order comes from the rules R1 to R9 (`docs/ordering.md`).
+//! joined with change and record, orphans, references and `dependsOn`, replaced objects split into destroy and
+//! create steps (`build`), the order by the rules R1 to R9 (`ordering`, told in `docs/ordering.md`), one root, and
+//! validation (`build` again). A graph is executed by following it (`walk`), and printed (`render`).
 
-pub mod because;
+mod because;
+mod build;
 mod ordering;
-pub mod walk;
+mod records;
+pub mod render;
+#[cfg(test)]
+mod situation;
+mod walk;
 
+use petgraph::Direction;
 use petgraph::graph::{DiGraph, NodeIndex};
+use petgraph::visit::EdgeRef;
 
-use crate::load::Config;
-use crate::model::{Diagnostics, Recorded, Step};
-use crate::plan::{Plan, RunningStep};
+use crate::model::{Address, Step};
 
 pub use because::{Because, Why};
-pub use walk::{Outcome, Walk};
+pub use build::build;
+pub use walk::{Finished, Outcome, Walk};
 
 /// The ordering graph: an edge leads from a step to one that it waits for.
+///
+/// Between steps stand junctions. They do nothing; who waits for a junction waits for all that it leads to. They keep
+/// the graph as small as its input, and nobody outside sees them: nodes given out or taken are steps.
 #[derive(Clone, Debug, Default)]
 pub struct ActionGraph {
-    /// Steps and their edges. May be transitively reduced; the closure is what counts.
-    pub graph: DiGraph<Step, Because>,
+    /// The steps: those of the plan by address, then running ones that the plan does not have.
+    steps: Vec<Node>,
+    /// Nodes are the steps, by the same numbers, then junctions, then the root, which waits for all.
+    graph: DiGraph<(), Wait>,
 }
 
-/// Builds the graph of a plan. `running` steps are fixed nodes: they wait for nothing, and everything else of their
-/// object comes after them. The diagnostics are warnings (released objects that fell back, rings in records).
-pub fn build(
-    _plan: &Plan,
-    _config: &Config,
-    _recorded: &Recorded,
-    _running: &[RunningStep],
-) -> (ActionGraph, Diagnostics) {
-    (ActionGraph::default(), Vec::new())
+/// A step as a node.
+#[derive(Clone, Debug)]
+struct Node {
+    step: Step,
+    is_running: bool,
+    /// Who requires the object to be create-before-destroy, when it does not ask for it itself.
+    required_by: Option<Address>,
+}
+
+/// Why a step waits for another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Wait {
+    /// The rule.
+    pub because: Because,
+    /// The two objects are related through others only.
+    pub indirect: bool,
 }
 
 impl ActionGraph {
+    /// How many steps there are.
+    pub fn len(&self) -> usize {
+        self.steps.len()
+    }
+
+    /// Whether there is nothing to do.
+    pub fn is_empty(&self) -> bool {
+        self.steps.is_empty()
+    }
+
+    /// Every step, in address order; of one object create, update or record first, then destroy, then leftovers.
+    pub fn nodes(&self) -> impl ExactSizeIterator<Item = NodeIndex> + use<> {
+        (0..self.steps.len()).map(NodeIndex::new)
+    }
+
     /// The step of a node.
     pub fn step(&self, node: NodeIndex) -> &Step {
-        &self.graph[node]
+        &self.steps[node.index()].step
+    }
+
+    /// The name of a step in outputs. It is unique: a running step that will be followed by the same step again says
+    /// that it is running.
+    pub fn id(&self, node: NodeIndex) -> String {
+        let id = self.step(node).id();
+        if self.is_running(node) { format!("{id} (running)") } else { id }
+    }
+
+    /// Whether the step was under way when the graph was made.
+    pub fn is_running(&self, node: NodeIndex) -> bool {
+        self.steps[node.index()].is_running
+    }
+
+    /// The node of a step that was (or was not) under way when the graph was made.
+    pub fn find(&self, step: &Step, is_running: bool) -> Option<NodeIndex> {
+        self.nodes().find(|&node| self.is_running(node) == is_running && self.step(node) == step)
+    }
+
+    /// What a step waits for directly, in node order, each with the first rule that asks for it.
+    pub fn waits_for(&self, node: NodeIndex) -> Vec<(NodeIndex, Wait)> {
+        let mut found: Vec<(NodeIndex, Wait)> = Vec::new();
+        for edge in self.graph.edges(node) {
+            let mut visited = std::collections::BTreeSet::new();
+            let mut open = vec![edge.target()];
+            while let Some(here) = open.pop() {
+                if self.is_step(here) {
+                    found.push((here, *edge.weight()));
+                } else if visited.insert(here) {
+                    open.extend(self.graph.neighbors(here));
+                }
+            }
+        }
+        found.sort_unstable();
+        found.dedup_by_key(|(to, _)| *to);
+        found
+    }
+
+    /// The reason of an edge, to be printed.
+    pub fn why(&self, from: NodeIndex, to: NodeIndex, wait: Wait) -> Why<'_> {
+        Why {
+            because: wait.because,
+            from: self.step(from),
+            to: self.step(to),
+            indirect: wait.indirect,
+            required_by: self.steps[from.index()].required_by.as_ref(),
+        }
+    }
+
+    fn is_step(&self, node: NodeIndex) -> bool {
+        node.index() < self.steps.len()
+    }
+
+    /// Whoever waits for a node directly: steps, junctions and the root.
+    fn waiting(&self, node: NodeIndex) -> impl Iterator<Item = NodeIndex> + '_ {
+        self.graph.neighbors_directed(node, Direction::Incoming)
     }
 
     /// All steps.

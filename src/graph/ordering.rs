@@ -18,7 +18,7 @@ mod world;
 #[cfg(test)]
 mod tests;
 
-use super::Because;
+use super::{Because, Wait};
 use choices::Choices;
 use world::World;
 
@@ -94,8 +94,8 @@ pub(super) struct Edge {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct FellBack {
     pub(super) object: u32,
-    /// The ring that the safer order would have closed, each step waiting for the next one.
-    pub(super) ring: Vec<StepOf>,
+    /// The ring that the safer order would have closed: each step, and why it waits for the next one.
+    pub(super) ring: Vec<(StepOf, Wait)>,
 }
 
 /// The order of all steps.

@@ -15,16 +15,45 @@ pub enum Outcome {
     Failed,
 }
 
-/// Progress through a graph.
+/// What follows from the end of a step.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Finished {
+    /// Steps that may run now, in node order.
+    pub ready: Vec<NodeIndex>,
+    /// Steps that never will, in node order, each with the failed step that is the cause.
+    pub skipped: Vec<(NodeIndex, NodeIndex)>,
+}
+
+/// Where a node stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// It waits for this many others.
+    Waiting(u32),
+    /// A step that was given out, or was running from the start.
+    Started,
+    /// Done, failed or skipped.
+    Over,
+}
+
+/// Progress through a graph. All calls together take time linear in the size of the graph.
 #[derive(Clone, Debug)]
 pub struct Walk {
     graph: Arc<ActionGraph>,
+    states: Vec<State>,
+    /// Steps that are not over.
+    left: usize,
 }
 
 impl Walk {
-    /// At the beginning.
+    /// At the beginning. Steps that run already count as started.
     pub fn new(graph: Arc<ActionGraph>) -> Self {
-        Self { graph }
+        let waiting = |node| State::Waiting(graph.graph.neighbors(node).count() as u32);
+        let mut states: Vec<State> = graph.graph.node_indices().map(waiting).collect();
+        for node in graph.nodes().filter(|&node| graph.is_running(node)) {
+            states[node.index()] = State::Started;
+        }
+        let left = graph.len();
+        Self { graph, states, left }
     }
 
     /// The graph walked.
@@ -32,25 +61,98 @@ impl Walk {
         &self.graph
     }
 
-    /// The steps that may run at the start, in node order. Call it once.
+    /// The steps that may run at the start, in node order, without those that run already. A second call gives none.
     pub fn start(&mut self) -> Vec<NodeIndex> {
-        Vec::new()
+        let free = |node: &NodeIndex| self.states[node.index()] == State::Waiting(0);
+        let ready: Vec<NodeIndex> = self.graph.nodes().filter(free).collect();
+        for node in &ready {
+            self.states[node.index()] = State::Started;
+        }
+        ready
     }
 
-    /// Takes a step's outcome; gives the steps that may run now, and those that never will because of a failure
-    /// (each with the failed step that is the cause).
-    pub fn finish(&mut self, _node: NodeIndex, _outcome: Outcome) -> (Vec<NodeIndex>, Vec<(NodeIndex, NodeIndex)>) {
-        (Vec::new(), Vec::new())
+    /// Takes a started step's outcome. A step that was not started, or is over, changes nothing.
+    pub fn finish(&mut self, node: NodeIndex, outcome: Outcome) -> Finished {
+        let mut finished = Finished::default();
+        if self.states.get(node.index()) != Some(&State::Started) || !self.graph.is_step(node) {
+            return finished;
+        }
+        self.close(node);
+        match outcome {
+            Outcome::Done => self.release(node, &mut finished.ready),
+            Outcome::Failed => self.skip_above(node, &mut finished.skipped),
+        }
+        finished.ready.sort_unstable();
+        finished.skipped.sort_unstable();
+        finished
     }
 
-    /// The unfinished steps that a step waits for directly.
-    pub fn waits_for(&self, _node: NodeIndex) -> Vec<NodeIndex> {
-        Vec::new()
+    /// Lets those go on that waited for a node. Junctions are passed at once.
+    fn release(&mut self, node: NodeIndex, ready: &mut Vec<NodeIndex>) {
+        let graph = Arc::clone(&self.graph);
+        let mut done = vec![node];
+        while let Some(here) = done.pop() {
+            for waiting in graph.waiting(here) {
+                let State::Waiting(count) = self.states[waiting.index()] else { continue };
+                match (count, graph.is_step(waiting)) {
+                    (1, true) => {
+                        self.states[waiting.index()] = State::Started;
+                        ready.push(waiting);
+                    }
+                    (1, false) => {
+                        self.states[waiting.index()] = State::Over;
+                        done.push(waiting);
+                    }
+                    _ => self.states[waiting.index()] = State::Waiting(count - 1),
+                }
+            }
+        }
+    }
+
+    /// Gives up everything that waits for a failed step, directly or through others.
+    fn skip_above(&mut self, failed: NodeIndex, skipped: &mut Vec<(NodeIndex, NodeIndex)>) {
+        let graph = Arc::clone(&self.graph);
+        let mut open = vec![failed];
+        while let Some(here) = open.pop() {
+            for waiting in graph.waiting(here) {
+                if matches!(self.states[waiting.index()], State::Waiting(_)) {
+                    self.close(waiting);
+                    open.push(waiting);
+                    if graph.is_step(waiting) {
+                        skipped.push((waiting, failed));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Skips every step that was not started, because of a stop. Gives them in node order.
+    pub fn skip_rest(&mut self) -> Vec<NodeIndex> {
+        let waits = |node: &NodeIndex| matches!(self.states[node.index()], State::Waiting(_));
+        let rest: Vec<NodeIndex> = self.graph.nodes().filter(waits).collect();
+        for &node in &rest {
+            self.close(node);
+        }
+        rest
+    }
+
+    /// The unfinished steps that a waiting step waits for directly, in node order.
+    pub fn waits_for(&self, node: NodeIndex) -> Vec<NodeIndex> {
+        if !matches!(self.states[node.index()], State::Waiting(_)) {
+            return Vec::new();
+        }
+        let open = |to: &NodeIndex| self.states[to.index()] != State::Over;
+        self.graph.waits_for(node).into_iter().map(|(to, _)| to).filter(open).collect()
     }
 
     /// Whether every step has finished or was skipped.
     pub fn is_over(&self) -> bool {
-        true
+        self.left == 0
+    }
+
+    fn close(&mut self, node: NodeIndex) {
+        self.left -= usize::from(self.graph.is_step(node));
+        self.states[node.index()] = State::Over;
     }
 
     /// Everything not finished and not skipped is skipped.
@@ -58,3 +160,7 @@ impl Walk {
         Vec::new()
     }
 }
+
+#[cfg(test)]
+#[path = "walk/tests.rs"]
+mod tests;

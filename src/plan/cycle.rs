@@ -84,29 +84,26 @@ impl References {
 
     /// Tells one strongly connected component.
     fn describe(&self, members: &[NodeIndex]) -> Cycle {
-        let mut inner = Component::new(&self.graph, members);
-        let first = inner.shortest_ring();
-        inner.edges.sort_by_key(|edge| {
-            let place = first.iter().position(|&node| node == edge.0);
-            let in_ring = place.is_some_and(|at| first[(at + 1) % first.len()] == edge.1);
-            (if in_ring { place.unwrap_or(0) } else { usize::MAX }, self.graph[edge.0].clone())
-        });
-        let real = |node: &NodeIndex| !self.is_family(*node);
-        let mut links: Vec<Link> = Vec::new();
-        let mut positions: BTreeMap<(NodeIndex, NodeIndex), usize> = BTreeMap::new();
-        let mut ring = 0;
-        for &(from, to) in inner.edges.iter().filter(|(from, _)| real(from)) {
-            positions.insert((from, to), links.len());
-            let at = first.iter().position(|&node| node == from);
-            ring += usize::from(at.is_some_and(|at| first[(at + 1) % first.len()] == to));
+        let component = Component::new(self, members);
+        let ring = component.shortest_ring();
+        let around: Vec<Arrow> = (0..ring.len()).map(|at| (ring[at], ring[(at + 1) % ring.len()])).collect();
+        let is_told = |arrow: &Arrow| !component.is_family[arrow.0];
+        let mut arrows: Vec<Arrow> = around.iter().copied().filter(is_told).collect();
+        let told_first: BTreeSet<Arrow> = arrows.iter().copied().collect();
+        arrows.extend(component.arrows().filter(|arrow| is_told(arrow) && !told_first.contains(arrow)));
+        let positions: BTreeMap<Arrow, usize> = arrows.iter().copied().zip(0..).collect();
+        let link = |&(from, to): &Arrow| {
+            let (from, to) = (component.members[from], component.members[to]);
             let fields = self.graph.find_edge(from, to).map(|edge| self.graph[edge].clone()).unwrap_or_default();
-            links.push(Link { dependent: self.graph[from].clone(), dependency: self.graph[to].clone(), fields });
+            Link { dependent: self.graph[from].clone(), dependency: self.graph[to].clone(), fields }
+        };
+        let real = component.members.iter().filter(|&&node| !self.is_family(node));
+        Cycle {
+            members: real.map(|&node| self.graph[node].clone()).collect(),
+            links: arrows.iter().map(link).collect(),
+            ring: told_first.len(),
+            fix: component.cut(&around).iter().map(|arrow| positions[arrow]).collect(),
         }
-        let fix = inner.smallest_cut(&|node| real(&node)).iter().map(|edge| positions[edge]).collect();
-        let mut members: Vec<Address> =
-            members.iter().filter(|node| real(node)).map(|&node| self.graph[node].clone()).collect();
-        members.sort();
-        Cycle { members, links, ring, fix }
     }
 
     /// Whether the node stands for a family and not for an instance: only such a node's edges have no field.
@@ -115,50 +112,61 @@ impl References {
     }
 }
 
-/// A strongly connected component, to be taken apart.
+/// From one member of a component to another, by position.
+type Arrow = (usize, usize);
+
+/// A strongly connected component, to be taken apart. Members stand in address order.
 struct Component {
     members: Vec<NodeIndex>,
-    edges: Vec<(NodeIndex, NodeIndex)>,
+    is_family: Vec<bool>,
+    outgoing: Vec<Vec<usize>>,
 }
 
 impl Component {
-    fn new(graph: &DiGraph<Address, Vec<Path>>, members: &[NodeIndex]) -> Self {
+    fn new(references: &References, members: &[NodeIndex]) -> Self {
+        let graph = &references.graph;
         let mut members = members.to_vec();
         members.sort_by(|&a, &b| graph[a].cmp(&graph[b]).then(a.cmp(&b)));
-        let inside: BTreeSet<NodeIndex> = members.iter().copied().collect();
-        let mut edges = Vec::new();
-        for &from in &members {
-            let mut targets: Vec<_> = graph.neighbors(from).filter(|to| inside.contains(to)).collect();
-            targets.sort_by(|&a, &b| graph[a].cmp(&graph[b]).then(a.cmp(&b)));
-            edges.extend(targets.into_iter().map(|to| (from, to)));
-        }
-        Self { members, edges }
+        let places: BTreeMap<NodeIndex, usize> = members.iter().copied().zip(0..).collect();
+        let targets = |&from: &NodeIndex| {
+            let mut targets: Vec<usize> = graph.neighbors(from).filter_map(|to| places.get(&to).copied()).collect();
+            targets.sort_unstable();
+            targets
+        };
+        let outgoing = members.iter().map(targets).collect();
+        let is_family = members.iter().map(|&node| references.is_family(node)).collect();
+        Self { members, is_family, outgoing }
     }
 
-    /// A shortest ring, beginning with the first member in address order that stands in one.
-    fn shortest_ring(&self) -> Vec<NodeIndex> {
-        let rings = self.members.iter().take(MOST_TRIED).filter_map(|&start| self.ring_through(start, &[]));
+    fn arrows(&self) -> impl Iterator<Item = Arrow> + '_ {
+        self.outgoing.iter().enumerate().flat_map(|(from, targets)| targets.iter().map(move |&to| (from, to)))
+    }
+
+    /// How often something linear may be tried.
+    fn tries(&self) -> usize {
+        (MOST_WORK / self.arrows().count()).max(1)
+    }
+
+    /// A shortest ring, or one that is nearly so when the component is large.
+    fn shortest_ring(&self) -> Vec<usize> {
+        let rings = (0..self.members.len()).take(self.tries()).filter_map(|start| self.ring_through(start));
         rings.min_by_key(Vec::len).unwrap_or_default()
     }
 
-    /// A shortest ring through a node that uses none of the edges taken away.
-    fn ring_through(&self, start: NodeIndex, away: &[(NodeIndex, NodeIndex)]) -> Option<Vec<NodeIndex>> {
-        let mut outgoing: BTreeMap<NodeIndex, Vec<NodeIndex>> = BTreeMap::new();
-        for edge in self.edges.iter().filter(|edge| !away.contains(edge)) {
-            outgoing.entry(edge.0).or_default().push(edge.1);
-        }
-        let mut came_from = BTreeMap::new();
+    /// A shortest ring through a member.
+    fn ring_through(&self, start: usize) -> Option<Vec<usize>> {
+        let mut came_from: Vec<Option<usize>> = vec![None; self.members.len()];
         let mut queue = VecDeque::from([start]);
         while let Some(here) = queue.pop_front() {
-            for &next in outgoing.get(&here).into_iter().flatten() {
+            for &next in &self.outgoing[here] {
                 if next == start {
-                    let mut ring: Vec<_> =
-                        std::iter::successors(Some(here), |node| came_from.get(node).copied()).collect();
+                    let back = |&at: &usize| if at == start { None } else { came_from[at] };
+                    let mut ring: Vec<usize> = std::iter::successors(Some(here), back).collect();
                     ring.reverse();
                     return Some(ring);
                 }
-                if next != start && !came_from.contains_key(&next) {
-                    came_from.insert(next, here);
+                if came_from[next].is_none() {
+                    came_from[next] = Some(here);
                     queue.push_back(next);
                 }
             }
@@ -166,49 +174,76 @@ impl Component {
         None
     }
 
-    /// References whose removal breaks every ring: a single one if there is such a one, else rings are broken one
-    /// after the other, each at the reference that most rings found so far share, and what proves needless is
-    /// put back.
-    fn smallest_cut(&self, may_go: &dyn Fn(NodeIndex) -> bool) -> Vec<(NodeIndex, NodeIndex)> {
-        let ring = self.shortest_ring();
-        let around = (0..ring.len()).map(|at| (ring[at], ring[(at + 1) % ring.len()]));
-        if let Some(edge) = around.filter(|edge| may_go(edge.0)).find(|&edge| self.is_acyclic_without(&[edge])) {
-            return vec![edge];
+    /// References whose removal breaks every ring: a single one if there is such a one, else a set none of which
+    /// could stay. Of a family only the references to it can go.
+    fn cut(&self, ring: &[Arrow]) -> Vec<Arrow> {
+        let may_go = ring.iter().filter(|arrow| !self.is_family[arrow.0]).take(self.tries());
+        if let Some(&arrow) = may_go.into_iter().find(|&&arrow| self.is_acyclic_without(&BTreeSet::from([arrow]))) {
+            return vec![arrow];
         }
-        let mut away: Vec<(NodeIndex, NodeIndex)> = Vec::new();
-        for &start in &self.members {
-            while let Some(ring) = self.ring_through(start, &away) {
-                let around = (0..ring.len()).map(|at| (ring[at], ring[(at + 1) % ring.len()]));
-                let degree =
-                    |edge: &(NodeIndex, NodeIndex)| self.edges.iter().filter(|other| other.1 == edge.1).count();
-                // A ring of families alone cannot be: a family's edges lead to its instances only.
-                let Some(edge) = around.filter(|edge| may_go(edge.0)).min_by_key(degree) else { return away };
-                away.push(edge);
+        let mut away: BTreeSet<Arrow> = BTreeSet::new();
+        for (from, to) in self.arrows_back() {
+            let into_family = self.arrows().filter(|arrow| self.is_family[from] && arrow.1 == from);
+            away.extend(into_family);
+            away.extend((!self.is_family[from]).then_some((from, to)));
+        }
+        for arrow in away.clone().into_iter().rev().take(self.tries()) {
+            away.remove(&arrow);
+            if !self.is_acyclic_without(&away) {
+                away.insert(arrow);
             }
         }
-        for at in (0..away.len()).rev() {
-            let mut fewer = away.clone();
-            fewer.remove(at);
-            if self.is_acyclic_without(&fewer) {
-                away = fewer;
-            }
-        }
-        away
+        away.into_iter().collect()
     }
 
-    fn is_acyclic_without(&self, away: &[(NodeIndex, NodeIndex)]) -> bool {
-        let mut graph: DiGraph<(), ()> = DiGraph::new();
-        let nodes: BTreeMap<NodeIndex, NodeIndex> = self.members.iter().map(|&m| (m, graph.add_node(()))).collect();
-        for edge in self.edges.iter().filter(|edge| !away.contains(edge)) {
-            graph.add_edge(nodes[&edge.0], nodes[&edge.1], ());
+    /// Arrows that lead back to where a walk in depth came from: without them no ring is left.
+    fn arrows_back(&self) -> Vec<Arrow> {
+        let mut back = Vec::new();
+        let mut on_way = vec![false; self.members.len()];
+        let mut visited = vec![false; self.members.len()];
+        for start in 0..self.members.len() {
+            let mut way: Vec<Arrow> = if visited[start] { Vec::new() } else { vec![(start, 0)] };
+            while let Some((here, tried)) = way.last_mut() {
+                let here = *here;
+                (visited[here], on_way[here]) = (true, true);
+                let next = self.outgoing[here].get(*tried).copied();
+                *tried += 1;
+                match next {
+                    None => {
+                        on_way[here] = false;
+                        way.pop();
+                    }
+                    Some(next) if on_way[next] => back.push((here, next)),
+                    Some(next) if visited[next] => {}
+                    Some(next) => way.push((next, 0)),
+                }
+            }
         }
-        petgraph::algo::toposort(&graph, None).is_ok()
+        back
+    }
+
+    fn is_acyclic_without(&self, away: &BTreeSet<Arrow>) -> bool {
+        let stays = |arrow: &Arrow| !away.contains(arrow);
+        let mut open = vec![0_usize; self.members.len()];
+        self.arrows().filter(stays).for_each(|(_, to)| open[to] += 1);
+        let mut free: Vec<usize> = (0..open.len()).filter(|&at| open[at] == 0).collect();
+        let mut done = 0;
+        while let Some(here) = free.pop() {
+            done += 1;
+            for &to in self.outgoing[here].iter().filter(|&&to| stays(&(here, to))) {
+                open[to] -= 1;
+                if open[to] == 0 {
+                    free.push(to);
+                }
+            }
+        }
+        done == open.len()
     }
 }
 
-/// How many members are tried as the start of a shortest ring: each costs a search, and a ring of hundreds is no
-/// better told by its shortest part.
-const MOST_TRIED: usize = 100;
+/// How many arrows may be looked at in search of the shortest ring or the smallest change: a fraction of a second.
+/// A larger component is told with a ring and a change that are good enough.
+const MOST_WORK: usize = 1_000_000;
 
 /// How many references a sentence tells before it only counts.
 const MOST_TOLD: usize = 12;

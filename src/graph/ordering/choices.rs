@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use super::draft::Draft;
 use super::topology::{Adjacency, NONE, Search};
 use super::world::World;
-use super::{Because, Edge, FellBack, Part};
+use super::{Because, Edge, FellBack, Part, StepOf, Wait};
 
 /// How the last part of R7 is drawn for a leftover.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -138,8 +138,7 @@ impl Choices {
             let goes = steps.filter(|step| step.part == Part::Remove).map(|step| step.object);
             let edge = |at: u32| Some((at, self.safer_edge(world, inner, at, &mut search)?));
             if let Some((object, to)) = goes.into_iter().find_map(edge) {
-                let around = inner.ring_along(world.remove[object as usize], to);
-                let ring = around.into_iter().filter_map(|node| world.steps.get(node as usize).copied()).collect();
+                let ring = inner.ring_along(world, world.remove[object as usize], to);
                 fell_back.push(FellBack { object, ring });
             }
         }
@@ -196,8 +195,8 @@ impl Inner {
         Self { ring_of, edges, waits }
     }
 
-    /// A shortest ring on which `to` follows `from`, beginning with `from`.
-    fn ring_along(&self, from: u32, to: u32) -> Vec<u32> {
+    /// A shortest ring on which `to` follows `from`, beginning with `from`: its steps, and why each waits for the next.
+    fn ring_along(&self, world: &World<'_>, from: u32, to: u32) -> Vec<(StepOf, Wait)> {
         let mut came_from = BTreeMap::new();
         let mut queue = VecDeque::from([to]);
         while let Some(here) = queue.pop_front() {
@@ -214,6 +213,16 @@ impl Inner {
         let mut ring: Vec<u32> = std::iter::successors(Some(from), |node| came_from.get(node).copied()).collect();
         ring.reverse();
         ring.rotate_right(1);
-        ring
+        let onward = (0..ring.len()).map(|at| (ring[at], ring[(at + 1) % ring.len()]));
+        onward.filter_map(|(from, to)| Some((*world.steps.get(from as usize)?, self.wait(from, to)))).collect()
+    }
+
+    /// Why a node waits for another. The safer edge of an object may have been left out as implied by others.
+    fn wait(&self, from: u32, to: u32) -> Wait {
+        let edge = self.edges.iter().find(|edge| (edge.from, edge.to) == (from, to));
+        edge.map_or(Wait { because: Because::Released, indirect: true }, |edge| Wait {
+            because: edge.because,
+            indirect: edge.indirect,
+        })
     }
 }

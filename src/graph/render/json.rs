@@ -1,0 +1,81 @@
+//! The graph for programs (`docs/formats.md`).
+
+use serde::ser::{Serialize, SerializeSeq, SerializeStruct, Serializer};
+
+use super::super::ActionGraph;
+use crate::model::{Address, DeposedKey, Operation};
+
+/// Serializes as `{"nodes":[...],"edges":[...]}`; written as it goes, since edges may be many.
+#[derive(Clone, Copy, Debug)]
+pub struct GraphJson<'a>(pub &'a ActionGraph);
+
+/// The graph as one line of JSON.
+pub fn json(graph: &ActionGraph) -> String {
+    serde_json::to_string(&GraphJson(graph)).expect("texts, flags and keys that are texts always serialize")
+}
+
+#[derive(serde::Serialize)]
+#[serde(rename_all = "camelCase")]
+struct NodeJson<'a> {
+    id: &'a str,
+    address: &'a Address,
+    operation: Operation,
+    deposed_key: Option<DeposedKey>,
+    replaces: bool,
+}
+
+#[derive(serde::Serialize)]
+struct EdgeJson<'a> {
+    from: &'a str,
+    to: &'a str,
+    because: String,
+}
+
+impl Serialize for GraphJson<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let ids: Vec<String> = self.0.nodes().map(|node| self.0.id(node)).collect();
+        let mut whole = serializer.serialize_struct("Graph", 2)?;
+        whole.serialize_field("nodes", &Nodes { graph: self.0, ids: &ids })?;
+        whole.serialize_field("edges", &Edges { graph: self.0, ids: &ids })?;
+        whole.end()
+    }
+}
+
+struct Nodes<'a> {
+    graph: &'a ActionGraph,
+    ids: &'a [String],
+}
+
+impl Serialize for Nodes<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.graph.nodes().map(|node| {
+            let step = self.graph.step(node);
+            NodeJson {
+                id: &self.ids[node.index()],
+                address: &step.address,
+                operation: step.operation,
+                deposed_key: step.deposed,
+                replaces: step.replaces,
+            }
+        }))
+    }
+}
+
+struct Edges<'a> {
+    graph: &'a ActionGraph,
+    ids: &'a [String],
+}
+
+impl Serialize for Edges<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut edges = serializer.serialize_seq(None)?;
+        for node in self.graph.nodes() {
+            for (to, wait) in self.graph.waits_for(node) {
+                let because = self.graph.why(node, to, wait).to_string();
+                let (from, to) = (&self.ids[node.index()], &self.ids[to.index()]);
+                edges.serialize_element(&EdgeJson { from, to, because })?;
+            }
+        }
+        edges.end()
+    }
+}

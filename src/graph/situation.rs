@@ -1,0 +1,157 @@
+//! Situations for tests, as text: what is recorded, what is wanted, and what the plan does about it.
+//!
+//! One line for each object: `web[0]: replace, cbd, wants db net, used db`. The action is one of `create`, `update`,
+//! `record`, `replace`, `orphan` (a replacement that forgets), `destroy`, `forget`, `noop`, `blocked` and `held` (no
+//! step, not wanted). `cbd` is the object's own flag: the wanted one, or the recorded one of an object that goes.
+//! `leftover KEY used db` adds a leftover with its own dependencies. Effective flags come from the real rule.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::graph::{ActionGraph, build};
+use crate::load::Config;
+use crate::model::{
+    Action, Address, Change, DeposedKey, Diagnostics, ObjectStatus, Record, Recorded, RecordedObject, Stored, Value,
+    Version,
+};
+use crate::plan::inherit::{Subject, effective};
+use crate::plan::{EffectiveLifecycle, Plan, RunningStep};
+
+/// A plan with what it was made from.
+pub(super) struct Situation {
+    pub(super) plan: Plan,
+    pub(super) recorded: Recorded,
+    subjects: Vec<(Address, Subject)>,
+}
+
+/// Reads a situation.
+pub(super) fn situation(text: &str) -> Situation {
+    let mut situation = Situation { plan: Plan::default(), recorded: Recorded::new(), subjects: Vec::new() };
+    for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        let (name, rest) = line.split_once(": ").expect("`name: action`");
+        situation.line(&name.parse().unwrap(), rest);
+    }
+    situation.inherit();
+    situation.plan.changes.sort_by(|a, b| a.address.cmp(&b.address).then(a.deposed.cmp(&b.deposed)));
+    situation
+}
+
+impl Situation {
+    fn line(&mut self, address: &Address, rest: &str) {
+        let mut parts = rest.split(", ");
+        let word = parts.next().unwrap();
+        let (action, wanted, is_recorded) = match word {
+            "create" => (Action::Create, true, false),
+            "update" => (Action::Update, true, true),
+            "record" => (Action::Record, true, true),
+            "replace" | "orphan" => (Action::Replace, true, true),
+            "destroy" => (Action::Destroy, false, true),
+            "forget" => (Action::Forget, false, true),
+            "noop" => (Action::NoOp, true, true),
+            "blocked" => (Action::Blocked, true, false),
+            "held" => (Action::Blocked, false, true),
+            other => panic!("unknown action {other}"),
+        };
+        let mut subject = Subject { wanted, asks: word == "orphan", ..Subject::default() };
+        let (mut wants, mut used) = (Vec::new(), Vec::new());
+        let mut record = Record::empty("".into(), address.clone(), "".into(), "thing".into());
+        for part in parts {
+            let (word, list) = part.split_once(' ').unwrap_or((part, ""));
+            let addresses = |list: &str| list.split(' ').map(|name| name.parse().unwrap()).collect::<Vec<Address>>();
+            match word {
+                "cbd" => (subject.asks, subject.recorded_flag) = (wanted, !wanted),
+                "wants" => wants = addresses(list),
+                "used" => used = addresses(list),
+                "leftover" => {
+                    let (key, list) = list.split_once(" used ").unwrap_or((list, ""));
+                    let key = DeposedKey(u32::from_str_radix(key, 16).unwrap());
+                    let used = if list.is_empty() { Vec::new() } else { addresses(list) };
+                    record.deposed.insert(key, recorded_object(&used));
+                    let change = Change { deposed: Some(key), ..change(address, Action::Destroy, false) };
+                    self.plan.changes.push(change);
+                }
+                other => panic!("unknown word {other}"),
+            }
+        }
+        self.plan.changes.push(change(address, action, word == "orphan"));
+        if wanted {
+            self.plan.wants.insert(address.clone(), wants.into());
+        }
+        record.current = is_recorded.then(|| recorded_object(&used));
+        if record.has_objects() {
+            let version = Version(self.recorded.len() as u64 + 1);
+            self.recorded.insert(address.clone(), Stored { record: Arc::new(record), version });
+        }
+        self.subjects.push((address.clone(), subject));
+    }
+
+    fn inherit(&mut self) {
+        let numbers: BTreeMap<Address, usize> = self.subjects.iter().map(|(name, _)| name.clone()).zip(0..).collect();
+        let number = |list: &[Address]| list.iter().filter_map(|name| numbers.get(name).copied()).collect::<Vec<_>>();
+        for (name, subject) in &mut self.subjects {
+            subject.wants = self.plan.wants.get(name).map(|list| number(list)).unwrap_or_default();
+            let Some(stored) = self.recorded.get(name) else { continue };
+            subject.used = stored.record.current.iter().flat_map(|object| number(&object.dependencies)).collect();
+            subject.leftovers_used =
+                stored.record.deposed.values().flat_map(|object| number(&object.dependencies)).collect();
+        }
+        let subjects: Vec<Subject> = self.subjects.iter().map(|(_, subject)| subject.clone()).collect();
+        let found = effective(&subjects);
+        for (at, (name, _)) in self.subjects.iter().enumerate() {
+            let forced_by = found.forced_by(at).map(|by| self.subjects[by].0.clone()).collect();
+            let lifecycle = EffectiveLifecycle { create_before_destroy: found.is_on(at), forced_by };
+            self.plan.lifecycle.insert(name.clone(), lifecycle);
+        }
+    }
+
+    /// Its graph, with nothing running.
+    pub(super) fn graph(&self) -> (ActionGraph, Diagnostics) {
+        self.graph_while(&[])
+    }
+
+    /// Its graph while steps run.
+    pub(super) fn graph_while(&self, running: &[RunningStep]) -> (ActionGraph, Diagnostics) {
+        build(&self.plan, &Config::default(), &self.recorded, running)
+    }
+}
+
+/// The graph of a situation that gives no warnings.
+pub(super) fn graph(text: &str) -> ActionGraph {
+    let (graph, diagnostics) = situation(text).graph();
+    assert_eq!(diagnostics, []);
+    graph
+}
+
+fn change(address: &Address, action: Action, forget: bool) -> Change {
+    Change {
+        address: address.clone(),
+        deposed: None,
+        type_name: "thing".into(),
+        action,
+        order: None,
+        forget,
+        because: None,
+        blocked: None,
+        message: String::new(),
+        waiting_for: Vec::new(),
+        replace_paths: Vec::new(),
+        before: None,
+        after: None,
+    }
+}
+
+fn recorded_object(dependencies: &[Address]) -> Arc<RecordedObject> {
+    Arc::new(RecordedObject {
+        value: Value::Null,
+        private: Arc::from([]),
+        identity: None,
+        schema_version: 0,
+        status: ObjectStatus::Ready,
+        dependencies: dependencies.into(),
+        create_before_destroy: false,
+        prevent_destroy: false,
+        skip_destroy: false,
+        provider_config: "".into(),
+        service_account: "".into(),
+    })
+}
