@@ -5,6 +5,8 @@
 
 pub mod cluster;
 pub mod codec;
+#[cfg(test)]
+mod fake;
 pub mod memory;
 pub mod secrets;
 pub mod sqlite;

@@ -106,7 +106,13 @@ impl ClusterJournal {
     async fn remove(&self, record: &Record, base: Version) -> Result<(), Failure> {
         let Record { namespace, address, uid, .. } = record;
         self.move_out(namespace, address, uid, Patience::UntilStopped).await?;
-        self.secrets.delete(namespace, address, base, Patience::UntilStopped).await
+        let removed = self.secrets.delete(namespace, address, base, Patience::UntilStopped).await;
+        if matches!(removed, Err(Failure::Conflict)) {
+            // The record stays, so what belongs to it is put back; if that fails, its next intent does it.
+            let put_back = self.settle_in(record).await;
+            debug!(%address, ?put_back, "put the marks back, since the record was changed by somebody else");
+        }
+        removed
     }
 
     /// The marks and the index, after a record was made. One patch at most, and for a family one write of the index.
@@ -115,7 +121,9 @@ impl ClusterJournal {
         let home = self.households.of(namespace, &address.name);
         let mut members = home.enter(address, true).await;
         if !members.marked(uid) {
-            let known = self.view.metadata(namespace, &address.name);
+            // Marks that the view shows may be gone already, taken off by ourselves a moment ago; then it is asked. In
+            // the usual case, the first create, it shows none.
+            let known = self.view.metadata(namespace, &address.name).filter(|meta| !meta.is_marked());
             match self.marks.add(namespace, &address.name, uid, known, Patience::SHORT).await? {
                 Marked::Yes => members.set_marked(Some(uid.clone())),
                 Marked::Gone => return Err(Failure::Conflict),
@@ -136,9 +144,8 @@ impl ClusterJournal {
         let mut members = home.enter(address, false).await;
         members.leave(&self.secrets, address, uid, patience).await?;
         if !members.others(address, self.view.recorded(namespace, &address.name)) {
-            let marked = members.marked(uid);
-            // What we have just marked may not have come back through the watch, so the view would show no marks.
-            let known = self.view.metadata(namespace, &address.name).filter(|meta| !marked || meta.is_marked());
+            // Marks that the view does not show may be there all the same, put on a moment ago.
+            let known = self.view.metadata(namespace, &address.name).filter(ResourceMeta::is_marked);
             self.marks.remove(namespace, &address.name, uid, known, patience).await?;
             members.set_marked(None);
         }

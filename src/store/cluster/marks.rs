@@ -26,14 +26,15 @@ const METADATA_ONLY: &str = "application/json;as=PartialObjectMetadata;g=meta.k8
 /// changed finalizers or annotations in these milliseconds.
 const ATTEMPTS: usize = 8;
 
-/// What the patches need to know of a Resource.
+/// What the patches need to know of a Resource. It must be as the server has it: where a cached object was stripped of
+/// its only annotation, the empty map has to stay, or every first patch fails its test and costs two requests more.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ResourceMeta {
     /// Its UID.
     pub uid: String,
-    /// All its finalizers, in order.
-    pub finalizers: Vec<String>,
-    /// Whether it has any annotation.
+    /// All its finalizers, in order; nothing when there is no list, not even an empty one.
+    pub finalizers: Option<Vec<String>>,
+    /// Whether it has a map of annotations, be it empty.
     pub has_annotations: bool,
     /// The value of the annotation `purlin.dev/record`.
     pub record: Option<String>,
@@ -48,7 +49,7 @@ impl ResourceMeta {
     }
 
     fn has_finalizer(&self) -> bool {
-        self.finalizers.iter().any(|finalizer| finalizer == FINALIZER)
+        self.finalizers.iter().flatten().any(|finalizer| finalizer == FINALIZER)
     }
 }
 
@@ -57,8 +58,8 @@ impl From<&ObjectMeta> for ResourceMeta {
         let annotations = meta.annotations.as_ref();
         Self {
             uid: meta.uid.clone().unwrap_or_default(),
-            finalizers: meta.finalizers.clone().unwrap_or_default(),
-            has_annotations: annotations.is_some_and(|annotations| !annotations.is_empty()),
+            finalizers: meta.finalizers.clone(),
+            has_annotations: annotations.is_some(),
             record: annotations.and_then(|annotations| annotations.get(RECORD_ANNOTATION)).cloned(),
             deleting: meta.deletion_timestamp.is_some(),
         }
@@ -190,13 +191,12 @@ fn adding(meta: &ResourceMeta) -> Vec<Value> {
     let mut patch = Vec::new();
     if !meta.has_finalizer() {
         let path = "/metadata/finalizers";
-        if meta.finalizers.is_empty() {
-            patch.push(json!({"op": "test", "path": path, "value": null}));
-            patch.push(json!({"op": "add", "path": path, "value": [FINALIZER]}));
+        patch.push(json!({"op": "test", "path": path, "value": meta.finalizers}));
+        patch.push(if meta.finalizers.is_none() {
+            json!({"op": "add", "path": path, "value": [FINALIZER]})
         } else {
-            patch.push(json!({"op": "test", "path": path, "value": meta.finalizers}));
-            patch.push(json!({"op": "add", "path": format!("{path}/-"), "value": FINALIZER}));
-        }
+            json!({"op": "add", "path": format!("{path}/-"), "value": FINALIZER})
+        });
     }
     if meta.record.as_ref() != Some(&meta.uid) {
         if meta.has_annotations {
@@ -216,7 +216,7 @@ fn removing(meta: &ResourceMeta) -> Vec<Value> {
     if meta.record.is_some() {
         patch.push(json!({"op": "remove", "path": ANNOTATION_PATH}));
     }
-    if let Some(position) = meta.finalizers.iter().position(|finalizer| finalizer == FINALIZER) {
+    if let Some(position) = meta.finalizers.iter().flatten().position(|finalizer| finalizer == FINALIZER) {
         let path = format!("/metadata/finalizers/{position}");
         patch.push(json!({"op": "test", "path": path, "value": FINALIZER}));
         patch.push(json!({"op": "remove", "path": path}));
@@ -237,7 +237,7 @@ mod tests {
     fn meta(finalizers: &[&str], record: Option<&str>) -> ResourceMeta {
         ResourceMeta {
             uid: "u1".to_owned(),
-            finalizers: finalizers.iter().map(ToString::to_string).collect(),
+            finalizers: (!finalizers.is_empty()).then(|| finalizers.iter().map(ToString::to_string).collect()),
             has_annotations: record.is_some(),
             record: record.map(ToOwned::to_owned),
             deleting: false,
@@ -246,19 +246,35 @@ mod tests {
 
     #[test]
     fn marks_are_added_to_a_bare_resource_only_while_it_is_bare() {
-        check(&adding(&meta(&[], None)), &expect![""]);
+        check(
+            &adding(&meta(&[], None)),
+            &expect![[r#"
+            {"op":"test","path":"/metadata/finalizers","value":null}
+            {"op":"add","path":"/metadata/finalizers","value":["purlin.dev/destroy"]}
+            {"op":"test","path":"/metadata/annotations","value":null}
+            {"op":"add","path":"/metadata/annotations","value":{"purlin.dev/record":"u1"}}"#]],
+        );
     }
 
     #[test]
     fn what_others_have_put_there_stays() {
         let mut meta = meta(&["other.dev/wait"], None);
         meta.has_annotations = true;
-        check(&adding(&meta), &expect![""]);
+        check(
+            &adding(&meta),
+            &expect![[r#"
+            {"op":"test","path":"/metadata/finalizers","value":["other.dev/wait"]}
+            {"op":"add","path":"/metadata/finalizers/-","value":"purlin.dev/destroy"}
+            {"op":"add","path":"/metadata/annotations/purlin.dev~1record","value":"u1"}"#]],
+        );
     }
 
     #[test]
     fn an_annotation_of_another_resource_counts_as_absent() {
-        check(&adding(&meta(&[FINALIZER], Some("u0"))), &expect![""]);
+        check(
+            &adding(&meta(&[FINALIZER], Some("u0"))),
+            &expect![[r#"{"op":"add","path":"/metadata/annotations/purlin.dev~1record","value":"u1"}"#]],
+        );
     }
 
     #[test]
@@ -270,6 +286,12 @@ mod tests {
 
     #[test]
     fn marks_are_taken_off_at_their_place() {
-        check(&removing(&meta(&["other.dev/wait", FINALIZER], Some("u1"))), &expect![""]);
+        check(
+            &removing(&meta(&["other.dev/wait", FINALIZER], Some("u1"))),
+            &expect![[r#"
+            {"op":"remove","path":"/metadata/annotations/purlin.dev~1record"}
+            {"op":"test","path":"/metadata/finalizers/1","value":"purlin.dev/destroy"}
+            {"op":"remove","path":"/metadata/finalizers/1"}"#]],
+        );
     }
 }

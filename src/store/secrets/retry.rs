@@ -118,6 +118,11 @@ impl Caller {
         Self { client, random, stop }
     }
 
+    #[cfg(test)]
+    pub(crate) fn client(&self) -> &Client {
+        &self.client
+    }
+
     /// Sends until there is an answer that counts, or the patience is used up.
     pub(crate) async fn send<T: DeserializeOwned>(
         &self,
