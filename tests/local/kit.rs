@@ -153,6 +153,6 @@ pub(crate) fn block_on<T>(work: impl Future<Output = T>) -> T {
 }
 
 /// Reads manifests as `purlin` reads files.
-pub(crate) fn load(_yaml: &str) -> purlin::load::Config {
-    purlin::load::Config::default()
+pub(crate) fn load(yaml: &str) -> purlin::load::Loaded {
+    purlin::load::source::read_texts(&[("resources.yaml", yaml)])
 }

@@ -2,4 +2,5 @@
 
 mod kit;
 mod judge;
+mod scenarios;
 mod tidy;

@@ -11,7 +11,7 @@ use purlin::graph;
 use purlin::load::{Config, ImportRequest, Instance};
 use purlin::model::{Action, Address, Diagnostics, Holder, Operation, Reason, Recorded, Stored};
 use purlin::plan::{Held, Plan, PlanOptions, Refresh};
-use purlin::process::{Clock, Random};
+use purlin::process::{Clock, Random as _};
 use purlin::store::memory::{Hook, MemoryJournal, Moment, Point, Verdict};
 
 use super::tape::Tape;
@@ -155,7 +155,11 @@ impl History {
     }
 
     fn config(&self) -> Config {
-        let mut config = crate::kit::load(&self.wish.yaml());
+        if self.wish.wants.is_empty() {
+            // An empty folder is no desired state, so here somebody says it in so many words.
+            return Config { namespace: NAMESPACE.into(), ..Config::default() };
+        }
+        let mut config = crate::kit::load(&self.wish.yaml()).config;
         assert!(config.incomplete.is_empty(), "{:?}", config.incomplete);
         for (address, instance) in &mut config.instances {
             let instance = Arc::make_mut(instance);

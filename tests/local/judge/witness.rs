@@ -96,9 +96,10 @@ impl Witness {
             return;
         };
         let users = things.iter().filter(|user| user.uses(id) && !seen.forgotten.contains(&user.id));
-        let users: Vec<&Thing> = users.filter(|user| !permit.follow_later.contains(&user.address)).collect();
+        let users = users.filter(|user| !permit.follow_later.contains(&user.address));
+        let users: Vec<String> = users.map(|user| user.id.clone()).collect();
         if !users.is_empty() {
-            seen.objections.push(format!("{address}: {id} is destroyed while {:?} use it", ids(users)));
+            seen.objections.push(format!("{address}: {id} is destroyed while {users:?} use it"));
         }
     }
 

@@ -337,6 +337,6 @@ impl Driver for World {
 }
 
 /// The ids of the given things.
-pub(super) fn ids<'a>(things: impl IntoIterator<Item = &'a Thing>) -> BTreeSet<String> {
-    things.into_iter().map(|thing| thing.id.clone()).collect()
+pub(super) fn ids(things: &[Thing]) -> BTreeSet<String> {
+    things.iter().map(|thing| thing.id.clone()).collect()
 }
