@@ -130,9 +130,4 @@ impl ActionGraph {
     fn waiting(&self, node: NodeIndex) -> impl Iterator<Item = NodeIndex> + '_ {
         self.graph.neighbors_directed(node, Direction::Incoming)
     }
-
-    /// All steps.
-    pub fn steps(&self) -> impl Iterator<Item = (NodeIndex, &Step)> {
-        self.graph.node_indices().map(|node| (node, &self.graph[node]))
-    }
 }

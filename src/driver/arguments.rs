@@ -78,16 +78,16 @@ fn missing(context: &CallContext, schema: &Schema, absent: impl Fn(&str) -> bool
 }
 
 fn fits(kind: &AttributeType, value: &Value) -> bool {
-    match (kind, value.unmarked()) {
+    matches!(
+        (kind, value.unmarked()),
         (AttributeType::Any, _)
-        | (_, Value::Unknown)
-        | (AttributeType::String, Value::String(_))
-        | (AttributeType::Bool, Value::Bool(_))
-        | (AttributeType::Number, Value::Number(_))
-        | (AttributeType::List(_), Value::List(_))
-        | (AttributeType::Map(_), Value::Map(_)) => true,
-        _ => false,
-    }
+            | (_, Value::Unknown)
+            | (AttributeType::String, Value::String(_))
+            | (AttributeType::Bool, Value::Bool(_))
+            | (AttributeType::Number, Value::Number(_))
+            | (AttributeType::List(_), Value::List(_))
+            | (AttributeType::Map(_), Value::Map(_))
+    )
 }
 
 fn describe(kind: &AttributeType) -> &'static str {

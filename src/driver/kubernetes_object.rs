@@ -7,7 +7,7 @@
 //!   change is drift), and for imported objects; otherwise they are errors.
 //!
 //! Decisions are pure functions (`planning`, `refusal`, `kstatus`, `manifest`); `ask` and `act` put them between the
-//! requests that `server` and `follow` make.
+//! requests that `server`, `patch` and `follow` make.
 
 mod act;
 mod ask;
@@ -16,6 +16,7 @@ mod follow;
 pub mod kstatus;
 mod manifest;
 mod object;
+mod patch;
 mod planning;
 mod refusal;
 mod server;
@@ -123,8 +124,13 @@ impl KubernetesObject {
         let scope = match &self.scope {
             OwnerScope::Fixed(text) => Arc::clone(text),
             OwnerScope::Cluster => self.server.cluster_uid(context.deadline).await.map_err(|failure| {
-                let object = "Namespace `kube-system`".to_owned();
-                refusal::error(&failure, &Attempt { object, ..attempt(context, "read", "namespaces") })
+                let target = Target {
+                    api_version: "v1".to_owned(),
+                    kind: "Namespace".to_owned(),
+                    namespace: String::new(),
+                    name: "kube-system".to_owned(),
+                };
+                refusal::error(&failure, &attempt(context, "read", "namespaces", &target))
             })?,
         };
         Ok(owner_mark(&scope, &context.namespace, &context.address))
@@ -137,21 +143,30 @@ impl KubernetesObject {
     }
 }
 
-/// What was attempted, on a target that the caller fills in.
-fn attempt<'a>(context: &'a CallContext, verb: &'static str, resource: &str) -> Attempt<'a> {
+/// What was attempted.
+fn attempt<'a>(context: &'a CallContext, verb: &'static str, resource: &str, target: &Target) -> Attempt<'a> {
     Attempt {
         verb,
-        object: String::new(),
+        object: target.to_string(),
         resource: resource.to_owned(),
         service_account: &context.service_account,
         namespace: &context.namespace,
+        place: target.namespace.clone(),
         sensitive: false,
     }
 }
 
 fn discovery_error(context: &CallContext, failure: &Failure, api_version: &str, kind: &str) -> DriverError {
-    let object = format!("kind `{kind}` of `{api_version}`");
-    refusal::error(failure, &Attempt { object, ..attempt(context, "look up", "") })
+    let attempt = Attempt {
+        verb: "look up",
+        object: format!("kind `{kind}` of `{api_version}`"),
+        resource: String::new(),
+        service_account: &context.service_account,
+        namespace: &context.namespace,
+        place: String::new(),
+        sensitive: false,
+    };
+    refusal::error(failure, &attempt)
 }
 
 /// The server has no such kind. It may come with a CRD, so trying again helps; a group of the server's own never
@@ -248,6 +263,5 @@ fn recorded_target(object: &RecordedObject) -> Result<Target, DriverError> {
         hint: Some("remove it with `purlin state rm` and import the object".to_owned()),
     })
 }
-
 #[cfg(test)]
 mod tests;

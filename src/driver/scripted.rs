@@ -251,8 +251,8 @@ fn plan(request: &PlanRequest) -> PlanResponse {
 
 /// The id that was drawn with the plan, for objects without a name.
 fn drawn(private: &[u8]) -> String {
-    let digits: String = private.iter().take(6).map(|byte| format!("{byte:02x}")).collect();
-    format!("obj-{digits}")
+    let number = private.iter().take(6).fold(0_u64, |number, byte| number << 8 | u64::from(*byte));
+    format!("obj-{number:012x}")
 }
 
 fn state(value: Value) -> ObjectState {

@@ -236,7 +236,8 @@ impl Attempt<'_> {
             Err(error) => return self.later(&error.into()),
             Ok(None) => record.current = None,
             Ok(Some(state)) => {
-                let mut object = super::step::recorded_object(&current, state);
+                let schema = self.driver.schema(&self.stored.record.type_name);
+                let mut object = super::step::seen_object(&current, state, schema.as_deref());
                 if let Some(planned) = &self.intent.planned {
                     object.dependencies = super::step::both(&current, &planned.recorded);
                 }

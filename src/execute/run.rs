@@ -31,7 +31,6 @@ pub struct Run {
     running: BTreeMap<Step, Running>,
     tasks: JoinSet<Ended>,
     events: VecDeque<Progress>,
-    stopping: bool,
 }
 
 /// What a new plan covers. All of it belongs together: it was made from one view of the situation.
@@ -77,7 +76,6 @@ impl Run {
             running: BTreeMap::new(),
             tasks: JoinSet::new(),
             events: VecDeque::new(),
-            stopping: false,
         }
     }
 
@@ -144,7 +142,7 @@ impl Run {
         let (batch, ready) = Batch::start(adoption);
         for (step, running) in &mut self.running {
             if batch.scope.contains(&step.address) {
-                running.batch = batch.node(step).map(|node| (id, node));
+                running.batch = batch.running(step).map(|node| (id, node));
             }
         }
         self.batches.insert(id, batch);
@@ -183,17 +181,14 @@ impl Run {
 
     /// No step starts from now on; those waiting are skipped. Running calls go on.
     pub fn stop(&mut self) {
-        self.stopping = true;
-        self.ready.clear();
-        let running = &self.running;
-        for batch in self.batches.values_mut() {
-            for step in batch.skip_rest(|step| running.contains_key(step)) {
-                self.events.push_back(Progress {
-                    step,
-                    at: self.engine.clock.now(),
-                    kind: ProgressKind::Skipped { because_of: None },
-                });
-            }
+        let turn_came = std::mem::take(&mut self.ready);
+        let mut skipped: Vec<Step> = turn_came
+            .into_iter()
+            .filter_map(|(id, node)| Some(self.batches.get(&id)?.step(node).clone()))
+            .collect();
+        skipped.extend(self.batches.values_mut().flat_map(Batch::skip_rest));
+        for step in skipped {
+            self.push(step, ProgressKind::Skipped { because_of: None });
         }
         self.batches.clear();
         for running in self.running.values_mut() {
@@ -208,10 +203,7 @@ impl Run {
     }
 
     fn enqueue(&mut self, id: u64, nodes: Vec<NodeIndex>) {
-        let Some(batch) = self.batches.get(&id) else { return };
-        // A node of a step that is running already is finished by that step.
-        let new = nodes.into_iter().filter(|node| !self.running.contains_key(batch.step(*node)));
-        self.ready.extend(new.map(|node| (id, node)));
+        self.ready.extend(nodes.into_iter().map(|node| (id, node)));
     }
 
     /// Starts whatever has a place; gives the full pools that something waits for.

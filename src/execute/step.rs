@@ -16,9 +16,11 @@ use crate::execute::{Engine, JournalError};
 use crate::load::expression::Scope;
 use crate::load::{Instance, Timeouts};
 use crate::model::{
-    Address, DeposedKey, Intent, Operation, PlannedObject, Record, RecordedObject, ReplaceOrder, Step, Stored, Value,
+    Address, DeposedKey, Intent, ObjectState, Operation, PlannedObject, Record, RecordedObject, ReplaceOrder, Schema,
+    Step, Stored, Value,
 };
 use crate::plan::Prepared;
+use crate::plan::finalize::recorded_value;
 
 pub(crate) use create::settle_create;
 pub(crate) use destroy::{Removed, call_destroy, settle_destroy};
@@ -113,6 +115,11 @@ impl StepTask {
         self.engine.drivers.get(&self.type_name).ok_or_else(missing)
     }
 
+    fn schema(&self) -> Result<Arc<Schema>, Failure> {
+        let missing = || Failure::internal(format!("the driver has no schema of the type `{}`", self.type_name));
+        self.driver()?.schema(&self.type_name).ok_or_else(missing)
+    }
+
     fn prepared(&self) -> Result<&Prepared, Failure> {
         self.prepared.as_deref().ok_or_else(|| Failure::internal("the plan holds nothing for this step"))
     }
@@ -148,7 +155,7 @@ impl StepTask {
         CallContext { operation_id: Arc::clone(operation_id), ..self.engine.call_context(&call, timeout) }
     }
 
-    /// Whether the Resource does not carry our finalizer and annotation, so that the next write must put them there.
+    /// Whether the Resource does not carry our finalizer and annotation, so that a write without a call must put them there.
     fn must_claim(&self) -> bool {
         let marked = |instance: &Instance| instance.has_finalizer && instance.record_annotation == instance.uid;
         self.instance.as_deref().is_some_and(|instance| !instance.deleting && !marked(instance))
@@ -177,8 +184,7 @@ impl StepTask {
         }));
         let record = Arc::new(record);
         let base = self.stored.as_ref().map(|stored| stored.version);
-        let claim = operation != Operation::Destroy && self.must_claim();
-        let version = self.engine.journal.intend(Arc::clone(&record), base, claim).await?;
+        let version = self.engine.journal.intend(Arc::clone(&record), base).await?;
         Ok(Stored { record, version })
     }
 }
@@ -198,12 +204,20 @@ fn lost_result(error: JournalError) -> Failure {
     Failure { message, ..failure }
 }
 
-/// What is recorded with an object besides what the driver says of it.
-pub(crate) fn recorded_object(template: &RecordedObject, state: crate::model::ObjectState) -> RecordedObject {
-    RecordedObject {
-        value: state.value.unknown_as_null(),
-        private: state.private,
-        identity: state.identity,
-        ..template.clone()
-    }
+/// What a driver made of a plan, with what is recorded besides: places that are sensitive in the plan stay so.
+pub(crate) fn made_object(planned: &PlannedObject, state: ObjectState, schema: Option<&Schema>) -> RecordedObject {
+    let value = match schema {
+        Some(schema) => recorded_value(&planned.planned, state.value, schema),
+        None => state.value.unknown_as_null(),
+    };
+    RecordedObject { value, private: state.private, identity: state.identity, ..(*planned.recorded).clone() }
+}
+
+/// A recorded object as a driver reports it now: sensitive places stay so.
+pub(crate) fn seen_object(before: &RecordedObject, state: ObjectState, schema: Option<&Schema>) -> RecordedObject {
+    let value = match schema {
+        Some(schema) => recorded_value(&before.value, state.value, schema),
+        None => state.value.unknown_as_null(),
+    };
+    RecordedObject { value, private: state.private, identity: state.identity, ..before.clone() }
 }

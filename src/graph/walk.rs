@@ -154,11 +154,6 @@ impl Walk {
         self.left -= usize::from(self.graph.is_step(node));
         self.states[node.index()] = State::Over;
     }
-
-    /// Everything not finished and not skipped is skipped.
-    pub fn skip_rest(&mut self) -> Vec<NodeIndex> {
-        Vec::new()
-    }
 }
 
 #[cfg(test)]

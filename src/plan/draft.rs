@@ -53,6 +53,8 @@ pub(super) struct Draft {
     pub hold_destroy: Option<Box<Block>>,
     /// The object is not what its record says (read, imported, completed), so the record is written.
     pub record_differs: Option<&'static str>,
+    /// Decided before any dependency was, so that it stays whatever becomes of them.
+    pub at_once: bool,
     /// What drivers and load warned of.
     pub diagnostics: Diagnostics,
     pub leftovers: Vec<LeftoverDraft>,
@@ -131,6 +133,7 @@ impl Draft {
             create_first: false,
             hold_destroy: None,
             record_differs: None,
+            at_once: false,
             diagnostics: Vec::new(),
             leftovers: Vec::new(),
         }
@@ -151,7 +154,7 @@ impl Draft {
     pub fn block(&mut self, block: Block, current: Option<&Arc<RecordedObject>>) {
         let diagnostics = std::mem::take(&mut self.diagnostics);
         let leftovers = std::mem::take(&mut self.leftovers);
-        *self = Self { diagnostics, leftovers, ..Self::blocked(block, current) };
+        *self = Self { diagnostics, leftovers, at_once: self.at_once, ..Self::blocked(block, current) };
     }
 
     pub fn is_blocked(&self) -> bool {

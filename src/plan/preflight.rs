@@ -27,6 +27,7 @@ pub(super) fn decide_at_once(scene: &Scene<'_>, config: &Config) -> Vec<Option<D
                 block.map(|block| Draft::blocked(block, subject.current()))
             }?;
             draft.leftovers = leaving::leftovers(scene, id, Vec::new());
+            draft.at_once = true;
             Some(draft)
         })
         .collect()
@@ -147,7 +148,9 @@ fn exhausted(scene: &Scene<'_>, id: Id) -> Option<Block> {
         Some(current) => current.status == ObjectStatus::Tainted,
         None => record.replacement_pending,
     };
-    let failed = record.failed_creates;
+    // A changed Resource starts the count anew.
+    let same = subject.instance.is_some_and(|instance| instance.generation == record.failed_generation);
+    let failed = if same { record.failed_creates } else { 0 };
     let reached = scene.options.max_failed_creates.is_some_and(|most| failed >= most);
     if !reached || !pending || wanted::replacement_requested(scene, id) {
         return None;

@@ -189,7 +189,7 @@ fn block_and_reset(
     let blocked: std::collections::BTreeSet<Id> = blocks.iter().map(|(id, _)| *id).collect();
     let mut spread: Vec<Id> = blocks.iter().map(|(id, _)| *id).collect();
     let plannable = |id: Id, draft: &Option<Draft>| {
-        !scene.running.contains_key(&id) && draft.as_ref().is_some_and(|draft| resets(draft) && !is_frozen(draft))
+        !scene.running.contains_key(&id) && draft.as_ref().is_some_and(|draft| resets(draft) && !draft.at_once)
     };
     let visible = |draft: &Option<Draft>| draft.as_ref().is_some_and(|draft| draft.changed || !draft.is_blocked());
     spread.retain(|id| visible(&drafts[*id]) && !drafts[*id].as_ref().is_some_and(Draft::leaves));
@@ -212,8 +212,4 @@ fn block_and_reset(
         }
     }
     (0..again.len()).filter(|id| again[*id]).collect()
-}
-
-fn is_frozen(draft: &Draft) -> bool {
-    draft.block.as_ref().is_some_and(|block| block.frozen)
 }

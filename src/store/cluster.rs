@@ -150,7 +150,7 @@ impl ClusterJournal {
             members.set_marked(None);
         }
         drop(members);
-        self.households.tidy(home);
+        self.households.tidy(&home);
         Ok(())
     }
 
@@ -161,13 +161,13 @@ impl ClusterJournal {
 }
 
 impl Journal for ClusterJournal {
-    fn intend(&self, record: Arc<Record>, base: Option<Version>, _claim: bool) -> BoxFuture<'_, Result<Version, JournalError>> {
+    fn intend(&self, record: Arc<Record>, base: Option<Version>) -> BoxFuture<'_, Result<Version, JournalError>> {
         Box::pin(async move {
             let outcome = match base {
                 None => self.create(&record).await,
                 Some(base) => {
                     // A record that was adopted gets its marks before anything is made that they protect.
-                    let makes = record.intent.as_ref().is_some_and(|intent| intent.operation != Operation::Destroy);
+                    let makes = record.intent.as_ref().is_none_or(|intent| intent.operation != Operation::Destroy);
                     if makes && !self.is_settled(&record) {
                         self.mark(&record).await?;
                     }

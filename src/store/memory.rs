@@ -207,7 +207,7 @@ impl Durable {
 }
 
 impl Journal for MemoryJournal {
-    fn intend(&self, record: Arc<Record>, base: Option<Version>, _claim: bool) -> BoxFuture<'_, Result<Version, JournalError>> {
+    fn intend(&self, record: Arc<Record>, base: Option<Version>) -> BoxFuture<'_, Result<Version, JournalError>> {
         Box::pin(async move { self.perform(Operation::Intend, &record, |durable| durable.put(&record, base)).await })
     }
 

@@ -155,7 +155,7 @@ fn unavailable(address: &Address, message: String) -> JournalError {
 }
 
 impl Journal for StateFile {
-    fn intend(&self, record: Arc<Record>, base: Option<Version>, _claim: bool) -> BoxFuture<'_, Result<Version, JournalError>> {
+    fn intend(&self, record: Arc<Record>, base: Option<Version>) -> BoxFuture<'_, Result<Version, JournalError>> {
         Box::pin(async move { self.write(&record, base).await })
     }
 

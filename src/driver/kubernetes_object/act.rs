@@ -6,18 +6,23 @@ use serde_json::{Value as Json, json};
 use crate::driver::{ApplyRequest, ApplyResponse, CallContext};
 use crate::model::{DriverError, ErrorKind, RecordedObject, Value};
 
-use super::ask::{Sent, namespace};
+use super::ask::namespace;
 use super::discovery::ApiKind;
 use super::follow::Place;
 use super::kstatus::{Verdict, judge};
-use super::refusal::{self, Attempt, Failure};
+use super::patch::{At, Sent};
+use super::refusal::{self, Attempt, Failure, Refusal};
 use super::server::Call;
 use super::target::{OWNER_ANNOTATION, Target};
-use super::{KubernetesObject, attempt, manifest, no_such_kind, object, recorded_target};
+use super::{KubernetesObject, attempt, discovery_error, manifest, no_such_kind, object, recorded_target};
 
 /// How often a create looks again after the ground has moved under it: an object that was going, an answer that was
 /// lost. More often than that it is not bad luck.
 const CREATE_ROUNDS: u32 = 4;
+
+/// How often a create looks for its kind: in all for a second, several times what a server needs to serve a new
+/// definition.
+const KIND_ROUNDS: u32 = 5;
 
 /// Between two rounds, for a server that has just lost an answer.
 const ROUND_PAUSE: std::time::Duration = std::time::Duration::from_millis(250);
@@ -34,13 +39,13 @@ struct Work<'a> {
 }
 
 impl Work<'_> {
+    fn at(&self) -> At<'_> {
+        At { context: self.context, kind: &self.kind, target: &self.target }
+    }
+
     fn error(&self, verb: &'static str, failure: &Failure) -> DriverError {
-        let attempt = Attempt {
-            object: self.target.to_string(),
-            sensitive: self.sent.desired.has_sensitive(),
-            ..attempt(self.context, verb, &self.kind.resource())
-        };
-        refusal::error(failure, &attempt)
+        let attempt = attempt(self.context, verb, &self.kind.resource(), &self.target);
+        refusal::error(failure, &Attempt { sensitive: self.sent.desired.has_sensitive(), ..attempt })
     }
 
     fn is_marked(&self, live: &Json) -> bool {
@@ -79,8 +84,7 @@ impl KubernetesObject {
         let manifest = manifest::marked(config.get("manifest").unwrap_or(&Value::Null));
         let text = |name: &str| manifest.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
         let (api_version, kind_name) = (text("apiVersion"), text("kind"));
-        let kind = self.kind(context, &api_version, &kind_name).await?;
-        let kind = kind.ok_or_else(|| no_such_kind(&api_version, &kind_name))?;
+        let kind = self.kind_soon(context, &api_version, &kind_name).await?;
         let name = planned.get("object").and_then(|object| object.get("metadata")?.get("name")?.as_str());
         let namespace = namespace(&manifest, Some(&kind), &context.namespace);
         let (Some(name), Some(namespace)) = (name, namespace) else {
@@ -100,6 +104,19 @@ impl KubernetesObject {
         Ok(self.settle(&work, made).await)
     }
 
+    /// The kind of a new object. Its definition may be a moment old, and the server tells of it a moment later.
+    async fn kind_soon(&self, context: &CallContext, api_version: &str, kind: &str) -> Result<ApiKind, DriverError> {
+        for round in 1..=KIND_ROUNDS {
+            if let Some(found) = self.kind(context, api_version, kind).await? {
+                return Ok(found);
+            }
+            if round == KIND_ROUNDS || self.server.pause(ROUND_PAUSE, context.deadline).await.is_err() {
+                break;
+            }
+        }
+        Err(no_such_kind(api_version, kind))
+    }
+
     /// Makes the object, or goes on with what an earlier call of ours has made.
     async fn make(&self, work: &Work<'_>) -> Result<Json, DriverError> {
         let deadline = work.context.deadline;
@@ -116,9 +133,9 @@ impl KubernetesObject {
                 if live["metadata"]["deletionTimestamp"].is_null() {
                     return self.adopt(work, &live).await;
                 }
-                self.until_gone(&place, live, deadline).await.map_err(|error| error.told(work))?;
+                self.until_gone(&place, live, deadline).await.map_err(|error| error.told(&work.target))?;
             }
-            match self.patch(work.context, &work.kind, &work.target, &work.sent.desired, None, false, false).await {
+            match self.patch(&work.at(), &work.sent.desired, None, false, false).await {
                 Ok(answer) if answer.code == 201 => return Ok(answer.body),
                 Ok(answer) => return Err(self.step_back(work, &answer.body).await),
                 Err(Failure::Refused(refusal)) if !refusal.conflicts().is_empty() => {
@@ -126,7 +143,9 @@ impl KubernetesObject {
                 }
                 // The answer is lost, the object may be there: the next round sees it, with our mark.
                 Err(failure @ Failure::Unreachable(_)) => last = failure,
-                Err(Failure::Refused(refusal)) if refusal.is_server_trouble() => last = Failure::Refused(refusal),
+                Err(Failure::Refused(refusal)) if refusal.is_server_trouble() || refusal.is_too_early() => {
+                    last = Failure::Refused(refusal);
+                }
                 Err(failure) => return Err(self.create_error(work, &failure)),
             }
             self.server.pause(ROUND_PAUSE, deadline).await.map_err(|failure| work.error("create", &failure))?;
@@ -137,7 +156,7 @@ impl KubernetesObject {
     /// Finishes an interrupted create: the object is marked as ours.
     async fn adopt(&self, work: &Work<'_>, live: &Json) -> Result<Json, DriverError> {
         let uid = live["metadata"]["uid"].as_str();
-        let answer = self.apply_patch(work.context, &work.kind, &work.target, &work.sent, uid, false).await;
+        let answer = self.apply_patch(&work.at(), &work.sent, uid, false).await;
         answer.map(|answer| answer.body).map_err(|failure| work.error("create", &failure))
     }
 
@@ -147,8 +166,7 @@ impl KubernetesObject {
         let bare = json!({"apiVersion": work.target.api_version, "kind": work.target.kind,
             "metadata": {"name": work.target.name}});
         let uid = theirs["metadata"]["uid"].as_str();
-        let undone =
-            self.patch(work.context, &work.kind, &work.target, &Value::from_json(bare), uid, false, false).await;
+        let undone = self.patch(&work.at(), &Value::from_json(bare), uid, false, false).await;
         if let Err(failure) = undone {
             tracing::warn!(object = %work.target, ?failure, "an object made by somebody else keeps fields of ours");
         }
@@ -172,6 +190,7 @@ impl KubernetesObject {
         prior: &RecordedObject,
     ) -> Result<ApplyResponse, DriverError> {
         let manifest = manifest::marked(config.get("manifest").unwrap_or(&Value::Null));
+        self.who(context)?;
         let target = recorded_target(prior)?;
         let kind = self.kind(context, &target.api_version, &target.kind).await?;
         let kind = kind.ok_or_else(|| no_such_kind(&target.api_version, &target.kind))?;
@@ -181,10 +200,11 @@ impl KubernetesObject {
             desired: manifest::desired(&manifest, &target, &owner),
             before: before.map(|before| manifest::desired(before, &target, &owner)),
         };
+        let at = At { context, kind: &kind, target: &target };
         let answer = self
-            .apply_patch(context, &kind, &target, &sent, prior.id(), false)
+            .apply_patch(&at, &sent, prior.id(), false)
             .await
-            .map_err(|failure| self.change_error(context, &kind, &target, &sent, &failure))?;
+            .map_err(|failure| self.change_error(&at, &sent, &failure))?;
         let work = Work { context, kind, target, owner, sent, manifest };
         Ok(self.settle(&work, answer.body).await)
     }
@@ -199,7 +219,11 @@ impl KubernetesObject {
             let error = DriverError { kind: ErrorKind::Transient, message, path: None, hint: None };
             return ApplyResponse { object: None, error: Some(error) };
         }
-        ApplyResponse { object: Some(object::state(&last, &work.manifest)), error: error.map(|error| error.told(work)) }
+        let error = error.map(|error| match error {
+            Unsettled::Unseen(failure) => work.error("watch", &failure),
+            error => error.told(&work.target),
+        });
+        ApplyResponse { object: Some(object::state(&last, &work.manifest)), error }
     }
 
     /// Follows the object until kstatus says that it is current. `last` is the last state seen.
@@ -223,7 +247,7 @@ impl KubernetesObject {
                     None
                 }
                 Verdict::Terminating => {
-                    missing = "it is being deleted".to_owned();
+                    missing = String::from("it is being deleted");
                     None
                 }
             }
@@ -237,42 +261,51 @@ impl KubernetesObject {
 
     async fn destroy(&self, context: &CallContext, prior: &RecordedObject) -> Result<(), DriverError> {
         let target = recorded_target(prior)?;
-        let found = self.server.kind_in_any_version(&target.api_version, &target.kind, context.deadline).await;
-        let found =
-            found.map_err(|failure| super::discovery_error(context, &failure, &target.api_version, &target.kind))?;
-        // With its definition all its objects are gone.
-        let Some(kind) = found else { return Ok(()) };
+        let uid = prior.id().unwrap_or_default();
+        // A second time for a kind that was moved or removed since it was looked up.
+        for _ in 0..2 {
+            let found = self.server.kind_in_any_version(&target.api_version, &target.kind, context.deadline).await;
+            let found =
+                found.map_err(|failure| discovery_error(context, &failure, &target.api_version, &target.kind))?;
+            // With its definition all its objects are gone.
+            let Some(kind) = found else { return Ok(()) };
+            match self.delete(context, &kind, &target, uid).await {
+                Ok(()) => return Ok(()),
+                Err(Unsettled::Unseen(Failure::Refused(refusal))) if refusal.is_unknown_kind() => {
+                    self.server.forget_kind(&kind);
+                }
+                Err(Unsettled::Unseen(failure)) => {
+                    return Err(refusal::error(&failure, &attempt(context, "delete", &kind.resource(), &target)));
+                }
+                Err(error) => return Err(error.told(&target)),
+            }
+        }
+        Err(no_such_kind(&target.api_version, &target.kind))
+    }
+
+    /// Deletes one object, that of the UID and no other, and waits until it is gone.
+    async fn delete(&self, context: &CallContext, kind: &ApiKind, target: &Target, uid: &str) -> Result<(), Unsettled> {
         let collection = kind.collection(&target.namespace);
-        let place = Place { who: self.who(context)?, collection: &collection, name: &target.name };
-        let uid = prior.id().unwrap_or_default().to_owned();
+        let who = self.who(context).map_err(Unsettled::Refused)?;
+        let place = Place { who, collection: &collection, name: &target.name };
         let body = json!({
             "kind": "DeleteOptions",
             "apiVersion": "v1",
             "preconditions": {"uid": uid},
-            "propagationPolicy": propagation(&target),
+            "propagationPolicy": propagation(target),
         });
         let call = Call { method: Method::DELETE, body: Some(body), ..Call::get(place.path()) };
-        let sent = Sent { desired: Value::Null, before: None };
-        let work = Work { context, kind, target: target.clone(), owner: String::new(), sent, manifest: Value::Null };
-        match self.server.call(place.who, &call, context.deadline).await {
-            Ok(answer) if answer.body["kind"] == "Status" => {}
-            Ok(answer) => {
-                return self.until_gone(&place, answer.body, context.deadline).await.map_err(|e| e.told(&work));
-            }
-            Err(Failure::Refused(refusal)) if refusal.is_unknown_kind() => {
-                self.server.forget_kind(&work.kind);
-                return Err(work.error("delete", &Failure::Refused(refusal)));
-            }
+        let seen = match self.server.call(place.who, &call, context.deadline).await {
+            Ok(answer) if answer.body["kind"] != "Status" => Some(answer.body),
+            // The server says that it is done; finalizers may hold it all the same.
+            Ok(_) => self.server.look(&place, context.deadline).await.map_err(Unsettled::Unseen)?,
             // Gone, or another object of that name.
-            Err(Failure::Refused(refusal)) if refusal.code == 404 || refusal.is_uid_mismatch() => return Ok(()),
-            Err(failure) => return Err(work.error("delete", &failure)),
-        }
-        // The server says that it is done; finalizers may hold it all the same.
-        let seen =
-            self.server.look(&place, context.deadline).await.map_err(|failure| work.error("delete", &failure))?;
+            Err(Failure::Refused(refusal)) if is_gone(&refusal) => None,
+            Err(failure) => return Err(Unsettled::Unseen(failure)),
+        };
         match seen.filter(|live| live["metadata"]["uid"] == json!(uid)) {
             None => Ok(()),
-            Some(live) => self.until_gone(&place, live, context.deadline).await.map_err(|error| error.told(&work)),
+            Some(live) => self.until_gone(&place, live, context.deadline).await,
         }
     }
 
@@ -299,6 +332,10 @@ impl KubernetesObject {
     }
 }
 
+fn is_gone(refusal: &Refusal) -> bool {
+    refusal.is_uid_mismatch() || (refusal.code == 404 && !refusal.is_unknown_kind())
+}
+
 /// Objects whose Pods go on using what they are made from: they are gone only when their Pods are, so that what the
 /// Pods use is destroyed after them.
 fn propagation(target: &Target) -> &'static str {
@@ -319,8 +356,7 @@ enum Unsettled {
 }
 
 impl Unsettled {
-    fn told(self, work: &Work<'_>) -> DriverError {
-        let target = &work.target;
+    fn told(self, target: &Target) -> DriverError {
         let error = |kind, message, hint: Option<&str>| DriverError {
             kind,
             message,
@@ -343,7 +379,7 @@ impl Unsettled {
                 format!("{target} was not gone in time: it is held by the finalizers {finalizers}"),
                 Some("the controllers of these finalizers must let it go"),
             ),
-            Self::Unseen(failure) => work.error("read", &failure),
+            Self::Unseen(_) => error(ErrorKind::Transient, format!("{target} can no longer be watched"), None),
             Self::Refused(error) => error,
         }
     }

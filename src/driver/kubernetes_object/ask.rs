@@ -3,18 +3,21 @@
 use std::sync::Arc;
 
 use http::Method;
-use serde_json::{Value as Json, json};
+use serde_json::Value as Json;
 
 use crate::driver::CallContext;
 use crate::model::{DriverError, ErrorKind, ObjectState, Path, PlanRequest, PlanResponse, RecordedObject, Value};
 
 use super::discovery::{self, ApiKind};
 use super::follow::Place;
+use super::patch::{At, Sent};
 use super::planning::{self, Shape};
 use super::refusal::{self, Attempt, Failure, Refusal};
-use super::server::{Answer, Call};
+use super::server::Call;
 use super::target::{Target, drawn_name, group_of};
-use super::{FIELD_MANAGER, KubernetesObject, attempt, manifest, no_such_kind, object, recorded_target};
+use super::{
+    FIELD_MANAGER, KubernetesObject, attempt, discovery_error, manifest, no_such_kind, object, recorded_target,
+};
 
 /// What a plan is made from.
 struct Wanted<'a> {
@@ -70,19 +73,23 @@ impl KubernetesObject {
     }
 
     async fn live(&self, context: &CallContext, target: &Target) -> Result<Option<Json>, DriverError> {
-        let kind = self.server.kind_in_any_version(&target.api_version, &target.kind, context.deadline).await;
-        let kind =
-            kind.map_err(|failure| super::discovery_error(context, &failure, &target.api_version, &target.kind))?;
-        let Some(kind) = kind else { return Ok(None) };
-        let collection = kind.collection(&target.namespace);
-        let place = Place { who: self.who(context)?, collection: &collection, name: &target.name };
-        self.server.look(&place, context.deadline).await.map_err(|failure| {
-            if matches!(&failure, Failure::Refused(refusal) if refusal.is_unknown_kind()) {
-                self.server.forget_kind(&kind);
+        let who = self.who(context)?;
+        // A second look for a kind that was moved or removed since it was looked up.
+        for _ in 0..2 {
+            let kind = self.server.kind_in_any_version(&target.api_version, &target.kind, context.deadline).await;
+            let kind = kind.map_err(|failure| discovery_error(context, &failure, &target.api_version, &target.kind))?;
+            let Some(kind) = kind else { return Ok(None) };
+            let collection = kind.collection(&target.namespace);
+            let place = Place { who, collection: &collection, name: &target.name };
+            match self.server.look(&place, context.deadline).await {
+                Ok(live) => return Ok(live),
+                Err(Failure::Refused(refusal)) if refusal.is_unknown_kind() => self.server.forget_kind(&kind),
+                Err(failure) => {
+                    return Err(refusal::error(&failure, &attempt(context, "read", &kind.resource(), target)));
+                }
             }
-            let attempt = attempt(context, "read", &kind.resource());
-            refusal::error(&failure, &Attempt { object: target.to_string(), ..attempt })
-        })
+        }
+        Err(no_such_kind(&target.api_version, &target.kind))
     }
 
     pub(super) async fn plan_object(
@@ -90,14 +97,18 @@ impl KubernetesObject {
         context: &CallContext,
         request: PlanRequest,
     ) -> Result<PlanResponse, DriverError> {
+        self.who(context)?;
         let manifest = manifest::marked(&request.config.get("manifest").cloned().unwrap_or(Value::Unknown));
         let text = |name: &str| manifest.get(name).and_then(Value::as_str);
         let (Some(api_version), Some(kind_name)) = (text("apiVersion"), text("kind")) else {
-            return Ok(wholly_unknown(&request, manifest));
+            return Ok(wholly_unknown(&request, &manifest));
         };
         let kind = self.kind(context, api_version, kind_name).await?;
         if kind.is_none() && !discovery::may_gain_kinds(group_of(api_version)) {
             return Err(no_such_kind(api_version, kind_name));
+        }
+        if let Some(error) = kind.as_ref().and_then(|kind| misplaced(&manifest, kind)) {
+            return Err(error);
         }
         let wanted = Wanted { manifest: &manifest, api_version, kind_name, kind };
         match request.prior.clone() {
@@ -165,11 +176,8 @@ impl KubernetesObject {
         match self.server.call(self.who(context)?, &call, context.deadline).await {
             Ok(answer) => Ok(Some(object::value(&answer.body, desired))),
             Err(Failure::Refused(refusal)) if is_invalid_in_itself(&refusal) => {
-                let attempt = Attempt {
-                    object: target.to_string(),
-                    sensitive: desired.has_sensitive(),
-                    ..attempt(context, "create", &kind.resource())
-                };
+                let attempt = attempt(context, "create", &kind.resource(), target);
+                let attempt = Attempt { sensitive: desired.has_sensitive(), ..attempt };
                 Err(refusal::error(&Failure::Refused(refusal), &attempt))
             }
             Err(_) => Ok(None),
@@ -207,10 +215,11 @@ impl KubernetesObject {
             }
             return Ok(changed(untried(prior, wanted.manifest, &sent)));
         }
-        let refused = match self.apply_patch(context, kind, &target, &sent, prior.id(), true).await {
+        let at = At { context, kind, target: &target };
+        let refused = match self.apply_patch(&at, &sent, prior.id(), true).await {
             Ok(answer) => {
                 let dry = object::value(&answer.body, &sent.desired);
-                return self.compare(context, request, prior, wanted.manifest, &target, &sent, &dry).await;
+                return self.compare(&at, request, prior, wanted.manifest, &sent, &dry).await;
             }
             Err(failure) => failure,
         };
@@ -227,18 +236,16 @@ impl KubernetesObject {
                 return Ok(changed(if settled { prior.value.clone() } else { untried(prior, wanted.manifest, &sent) }));
             }
         }
-        Err(self.change_error(context, kind, &target, &sent, &refused))
+        Err(self.change_error(&at, &sent, &refused))
     }
 
     /// A plan from a dry run: nothing to do if it leaves the object as it is.
-    #[expect(clippy::too_many_arguments, reason = "all that a plan is made from, put together one caller above")]
     async fn compare(
         &self,
-        context: &CallContext,
+        at: &At<'_>,
         request: &PlanRequest,
         prior: &RecordedObject,
         manifest: &Value,
-        target: &Target,
         sent: &Sent,
         dry: &Value,
     ) -> Result<PlanResponse, DriverError> {
@@ -247,7 +254,7 @@ impl KubernetesObject {
         let mut settled = planning::is_settled(current, dry);
         if !settled && before.same(manifest) {
             // The record may only be behind: other controllers write to the object too.
-            let live = self.live(context, target).await?;
+            let live = self.live(at.context, at.target).await?;
             settled = live.is_some_and(|live| planning::is_settled(&object::value(&live, &sent.desired), dry));
         }
         if settled {
@@ -258,97 +265,6 @@ impl KubernetesObject {
         let object = earlier.map_or_else(|| object.clone(), |earlier| planning::narrowed(earlier, &object));
         Ok(changed(planned(manifest, object, prior.value.get("id").cloned().unwrap_or_default())))
     }
-
-    /// Server-side apply to an existing object, tried or in earnest. Fields of other managers are taken over only if
-    /// we had set every one of them before, or the object was imported.
-    pub(super) async fn apply_patch(
-        &self,
-        context: &CallContext,
-        kind: &ApiKind,
-        target: &Target,
-        sent: &Sent,
-        uid: Option<&str>,
-        dry_run: bool,
-    ) -> Result<Answer, Failure> {
-        let first = self.patch(context, kind, target, &sent.desired, uid, dry_run, false).await;
-        let Err(Failure::Refused(refusal)) = &first else { return first };
-        let conflicts = refusal.conflicts();
-        let ours = |field: &str| sent.before.as_ref().is_none_or(|before| refusal::sets(before, field));
-        if conflicts.is_empty() || !conflicts.iter().all(|(_, field)| ours(field)) {
-            return first;
-        }
-        self.patch(context, kind, target, &sent.desired, uid, dry_run, true).await
-    }
-
-    /// One server-side apply. With `uid` it is refused unless that very object is there, so it can be repeated;
-    /// without, it may make one.
-    #[expect(clippy::too_many_arguments, reason = "the parts of one request")]
-    pub(super) async fn patch(
-        &self,
-        context: &CallContext,
-        kind: &ApiKind,
-        target: &Target,
-        desired: &Value,
-        uid: Option<&str>,
-        dry_run: bool,
-        force: bool,
-    ) -> Result<Answer, Failure> {
-        let mut body = desired.to_json();
-        if let Some(uid) = uid {
-            body["metadata"]["uid"] = json!(uid);
-        }
-        let path = format!(
-            "{}/{}?fieldManager={FIELD_MANAGER}&force={force}&fieldValidation=Strict{}",
-            kind.collection(&target.namespace),
-            target.name,
-            if dry_run { "&dryRun=All" } else { "" }
-        );
-        let call = Call {
-            method: Method::PATCH,
-            path,
-            content_type: "application/apply-patch+yaml",
-            body: Some(body),
-            repeatable: uid.is_some() || dry_run,
-        };
-        let who = self.who(context).map_err(|error| Failure::Unreachable(error.message))?;
-        self.server.call(who, &call, context.deadline).await
-    }
-
-    /// What is told about an update that did not work.
-    pub(super) fn change_error(
-        &self,
-        context: &CallContext,
-        kind: &ApiKind,
-        target: &Target,
-        sent: &Sent,
-        failure: &Failure,
-    ) -> DriverError {
-        if let Failure::Refused(refusal) = failure {
-            if refusal.is_unknown_kind() {
-                self.server.forget_kind(kind);
-            }
-            if refusal.code == 404 || refusal.is_uid_mismatch() {
-                return DriverError {
-                    kind: ErrorKind::Transient,
-                    message: format!("{target} on record is not there any more"),
-                    path: None,
-                    hint: Some("it is planned anew after the next refresh".to_owned()),
-                };
-            }
-        }
-        let attempt = Attempt {
-            object: target.to_string(),
-            sensitive: sent.desired.has_sensitive(),
-            ..attempt(context, "update", &kind.resource())
-        };
-        refusal::error(failure, &attempt)
-    }
-}
-
-/// What is sent now, and what was sent before (`None` for an imported object).
-pub(super) struct Sent {
-    pub(super) desired: Value,
-    pub(super) before: Option<Value>,
 }
 
 /// The namespace in which the manifest wants its object: empty for an object of the cluster, `None` while unknown.
@@ -377,6 +293,17 @@ fn planned_name(manifest: &Value, before: Option<&Value>, entropy: [u8; 16]) -> 
     })
 }
 
+/// A namespace for an object that has none.
+fn misplaced(manifest: &Value, kind: &ApiKind) -> Option<DriverError> {
+    let asked = manifest.get("metadata").and_then(|metadata| metadata.get("namespace")).and_then(Value::as_str);
+    asked.filter(|_| !kind.namespaced).map(|_| DriverError {
+        kind: ErrorKind::InvalidConfig,
+        message: format!("`{}` are objects of the cluster and have no namespace", kind.resource()),
+        path: Some(Path::default().name("manifest").name("metadata").name("namespace")),
+        hint: Some("remove `metadata.namespace` from the manifest".to_owned()),
+    })
+}
+
 fn with_place(desired: &Value, name: Option<&str>, namespace: Option<&str>) -> Value {
     let known = |text: Option<&str>| text.map_or(Value::Unknown, Value::from);
     let mut metadata = manifest::entries(desired.get("metadata"));
@@ -390,11 +317,11 @@ fn with_place(desired: &Value, name: Option<&str>, namespace: Option<&str>) -> V
 /// Whether the mistake is in the manifest alone. Addresses and ports that are taken may be those of the very object
 /// that is being replaced.
 fn is_invalid_in_itself(refusal: &Refusal) -> bool {
-    let webhook = refusal.message.contains("denied the request");
-    let strict = refusal.code == 400 && refusal.message.contains("strict decoding error");
+    let elsewhere = refusal.is_webhook() || refusal.is_dry_run_unsupported();
     let taken =
         refusal.causes.iter().any(|cause| cause.message.contains("already") || cause.reason == "FieldValueDuplicate");
-    !webhook && (strict || (refusal.code == 422 && !refusal.causes.is_empty() && !taken))
+    let wrong = refusal.code == 400 || (refusal.code == 422 && !refusal.causes.is_empty());
+    wrong && !elsewhere && !taken
 }
 
 /// The plan made before for the same step, if nothing of the manifest was unknown then.
@@ -411,9 +338,9 @@ fn untried(prior: &RecordedObject, manifest: &Value, sent: &Sent) -> Value {
     planned(manifest, object, prior.value.get("id").cloned().unwrap_or_default())
 }
 
-fn wholly_unknown(request: &PlanRequest, manifest: Value) -> PlanResponse {
+fn wholly_unknown(request: &PlanRequest, manifest: &Value) -> PlanResponse {
     let id = request.prior.as_ref().and_then(|prior| prior.value.get("id").cloned()).unwrap_or(Value::Unknown);
-    changed(planned(&manifest, Value::Unknown, id))
+    changed(planned(manifest, Value::Unknown, id))
 }
 
 fn changed(planned: Value) -> PlanResponse {

@@ -12,7 +12,7 @@ use super::refusal::Failure;
 use super::server::{Call, Server, Who, request};
 
 /// A watch that reports nothing for so long is opened anew, after a look at the object: connections die silently.
-const LONGEST_WATCH: Duration = Duration::from_secs(240);
+const LONGEST_WATCH: Duration = Duration::from_mins(4);
 
 /// Between two questions where watching is not allowed: at first as often as a person would not notice, later as
 /// seldom as a server would not.

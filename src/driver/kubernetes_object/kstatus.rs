@@ -1,7 +1,7 @@
 //! Whether an object has become what its spec asks for: the rules of kstatus, on an object as the server has it.
 //!
 //! Pure, and without a memory: the same object always gives the same verdict. Two rules differ from kstatus on
-//! purpose. A Service of type LoadBalancer is current only once it has an address, since the address is what others
+//! purpose. A Service of type `LoadBalancer` is current only once it has an address, since the address is what others
 //! refer to. A workload that no controller has looked at yet (no `observedGeneration`) is in progress also when it
 //! asks for no Pods.
 

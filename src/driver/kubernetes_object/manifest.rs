@@ -45,6 +45,9 @@ pub(crate) fn check(context: &CallContext, manifest: &Value) -> Diagnostics {
                 .hint("give each object a Resource of its own, or use `forEach`"),
         );
     }
+    if is_secret(manifest) {
+        found.extend(check_secret_data(context, manifest, &at(&["data"])));
+    }
     if present(manifest.get("status")) {
         found.push(arguments::error(context, at(&["status"]), "`status` belongs to the object's own controller"));
     }
@@ -54,6 +57,22 @@ pub(crate) fn check(context: &CallContext, manifest: &Value) -> Diagnostics {
         _ => found.push(arguments::error(context, at(&["metadata"]), "a manifest needs `metadata` with a name")),
     }
     found
+}
+
+/// The server would quote what is no base64 in its refusal.
+fn check_secret_data(context: &CallContext, manifest: &Value, path: &Path) -> Diagnostics {
+    let is_wrong = |value: &Value| match value.unmarked() {
+        Value::String(text) => base64::engine::general_purpose::STANDARD.decode(text.as_bytes()).is_err(),
+        Value::Unknown | Value::Null => false,
+        _ => true,
+    };
+    let wrong = entries(manifest.get("data")).into_iter().filter(|(_, value)| is_wrong(value));
+    wrong
+        .map(|(key, _)| {
+            arguments::error(context, path.name(key), "`data` of a Secret must be base64")
+                .hint("give plain text as `stringData`")
+        })
+        .collect()
 }
 
 fn check_metadata(context: &CallContext, metadata: &Value, path: &Path) -> Diagnostics {
@@ -226,6 +245,15 @@ mod tests {
                 "name": "a", "generateName": "a-", "annotations": {"purlin.dev/owner": "me"}}})),
             ["manifest.metadata.generateName", r#"manifest.metadata.annotations["purlin.dev/owner"]"#]
         );
+    }
+
+    #[test]
+    fn what_is_no_base64_is_told_without_quoting_it() {
+        let manifest =
+            json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a"}, "data": {"p": "hunter2!"}});
+        let found = check(&context("kubernetes_object"), &Value::from_json(manifest));
+        let text = found[0].to_string();
+        assert!(text.contains("manifest.data.p") && !text.contains("hunter2"), "{text}");
     }
 
     #[test]

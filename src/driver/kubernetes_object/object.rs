@@ -25,7 +25,7 @@ pub(crate) fn state(live: &Json, manifest: &Value) -> ObjectState {
 /// of whoever writes to the object), and with everything marked that the manifest marks.
 pub(crate) fn value(live: &Json, manifest: &Value) -> Value {
     let mut live = live.clone();
-    if let Some(metadata) = live["metadata"].as_object_mut() {
+    if let Some(metadata) = live.get_mut("metadata").and_then(Json::as_object_mut) {
         metadata.remove("managedFields");
         metadata.remove("resourceVersion");
         if let Some(annotations) = metadata.get_mut("annotations").and_then(Json::as_object_mut) {

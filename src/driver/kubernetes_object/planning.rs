@@ -58,8 +58,10 @@ pub(crate) fn created(desired: &Value, shape: Shape<'_>) -> Value {
         metadata.insert(name.into(), Value::Unknown);
     }
     if matches!(shape, Shape::Closed) {
-        // Kinds without a spec have no generation.
+        // Kinds without a spec have no generation; and what is empty is absent when the server gives it back.
         metadata.remove("generation");
+        metadata.retain(|_, value| !is_empty_map(value));
+        object.retain(|_, value| !is_empty_map(value));
     }
     object.insert("metadata".into(), Value::map(metadata));
     Value::map(object)
@@ -254,6 +256,10 @@ pub(crate) fn unknown_immutable(manifest: &Value, prior: &Value) -> Vec<Path> {
         .filter(|path| path.get(manifest).is_some_and(|value| value.has_unknown()))
         .map(|path| path.0.into_iter().fold(Path::default().name("manifest"), |path, segment| path.join(segment)))
         .collect()
+}
+
+fn is_empty_map(value: &Value) -> bool {
+    matches!(value.unmarked(), Value::Map(map) if map.is_empty())
 }
 
 fn is_leaf(value: &Value) -> bool {

@@ -49,6 +49,8 @@ pub(crate) struct Attempt<'a> {
     pub(crate) service_account: &'a str,
     /// The namespace of that service account.
     pub(crate) namespace: &'a str,
+    /// The namespace of the object; empty for one of the cluster.
+    pub(crate) place: String,
     /// The request held something sensitive, which the server may quote.
     pub(crate) sensitive: bool,
 }
@@ -90,13 +92,22 @@ impl Refusal {
         self.message.contains("failed to create typed patch object") || self.message.contains("strict decoding error")
     }
 
-    fn is_webhook(&self) -> bool {
+    /// A namespace that has just been made has no service account `default` for its Pods yet.
+    pub(crate) fn is_too_early(&self) -> bool {
+        self.code == 403 && self.message.contains("error looking up service account")
+    }
+
+    /// A webhook, not the API server itself, said no.
+    pub(crate) fn is_webhook(&self) -> bool {
         self.message.contains("denied the request")
     }
 
     /// The fields that cannot be changed in place, if that is all that the refusal is about. An empty field means
     /// the object as a whole.
     pub(crate) fn immutable_fields(&self) -> Option<Vec<String>> {
+        if self.is_uid_mismatch() {
+            return None;
+        }
         if self.code == 422 && !self.causes.is_empty() && !self.is_webhook() {
             let all = self.causes.iter().all(|cause| tells_of_immutability(&cause.message));
             return all.then(|| self.causes.iter().map(|cause| cause.field.clone()).collect());
@@ -115,10 +126,12 @@ impl Refusal {
         .collect()
     }
 
-    /// The object named by the request's UID is not there (any more).
+    /// The object named by the request's UID is not there (any more). An apply meets it in two forms: a conflict
+    /// when there is no object of that name, and a change of an immutable field when there is another one.
     pub(crate) fn is_uid_mismatch(&self) -> bool {
         let text = self.message.to_lowercase();
-        self.code == 409 && text.contains("uid") && (text.contains("precondition") || text.contains("mismatch"))
+        let precondition = text.contains("uid") && (text.contains("precondition") || text.contains("mismatch"));
+        (self.code == 409 && precondition) || self.causes.iter().any(|cause| cause.field == "metadata.uid")
     }
 
     /// The server does not know the kind at this place, rather than the object.
@@ -215,10 +228,12 @@ pub(crate) fn sets(applied: &Value, field: &str) -> bool {
 
 /// Whether an item of a list is the one that a selector (`name="web",protocol="TCP"`, `="x"`, `0`) names.
 fn selects(selector: &str, item: &Value) -> bool {
+    let is =
+        |value: &Value, wanted: &str| serde_json::from_str::<Json>(wanted).is_ok_and(|json| json == value.to_json());
     selector.split(',').all(|term| match term.split_once('=') {
-        Some(("", wanted)) => item.to_json().to_string() == wanted,
+        Some(("", wanted)) => is(item, wanted),
         // A key that the manifest leaves out has its default on the server, which the selector names.
-        Some((key, wanted)) => item.get(key).is_none_or(|value| value.to_json().to_string() == wanted),
+        Some((key, wanted)) => item.get(key).is_none_or(|value| is(value, wanted)),
         None => true,
     })
 }
@@ -256,6 +271,9 @@ fn judge(refusal: &Refusal, attempt: &Attempt<'_>) -> (ErrorKind, Option<String>
         403 if refusal.is_webhook() => (ErrorKind::Terminal, None),
         403 => (ErrorKind::Forbidden, Some(role_hint(refusal, attempt))),
         _ if refusal.is_schema_error() => (ErrorKind::InvalidConfig, None),
+        404 if refusal.message.starts_with("namespaces ") => {
+            (ErrorKind::Transient, Some("if a Resource makes the namespace, name that one in `dependsOn`".to_owned()))
+        }
         404 | 408 | 409 | 410 | 429 | 500.. => (ErrorKind::Transient, None),
         400 | 413 | 422 => (ErrorKind::InvalidConfig, None),
         _ => (ErrorKind::Terminal, None),
@@ -279,7 +297,12 @@ fn role_hint(refusal: &Refusal, attempt: &Attempt<'_>) -> String {
     } else {
         format!("the service account `{}` of namespace `{}`", attempt.service_account, attempt.namespace)
     };
-    format!("bind a Role to {who} that allows get, list, watch, create, patch and delete of `{}`", attempt.resource)
+    let role = if attempt.place.is_empty() {
+        "a ClusterRole".to_owned()
+    } else {
+        format!("a Role of namespace `{}`", attempt.place)
+    };
+    format!("bind {role} to {who} that allows get, list, watch, create, patch and delete of `{}`", attempt.resource)
 }
 
 fn conflict_error(conflicts: &[(String, String)], attempt: &Attempt<'_>) -> DriverError {

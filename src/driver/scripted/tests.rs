@@ -108,7 +108,7 @@ async fn a_held_call_waits_for_its_gate() {
 async fn two_objects_of_one_name_cannot_be() {
     let driver = Scripted::new(world("{}"));
     let named = Value::map([("name", Value::from("n"))]);
-    driver.world.put("n", Value::Null);
+    driver.world.put("n", &Value::Null);
     let response = driver.apply(&context("scripted"), create(named)).await;
     assert_eq!(response.error.unwrap().kind, ErrorKind::AlreadyExists);
 }

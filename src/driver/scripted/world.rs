@@ -124,7 +124,7 @@ impl World {
     }
 
     /// Somebody else puts an object there, as an import or a clash of names needs it.
-    pub fn put(&self, id: &str, value: Value) {
+    pub fn put(&self, id: &str, value: &Value) {
         let value = value.with("id", id.into());
         let object = Object { address: Arc::from(""), operation_id: Arc::from(""), value };
         self.inside().objects.insert(id.to_owned(), object);

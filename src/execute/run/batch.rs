@@ -8,7 +8,7 @@ use petgraph::graph::NodeIndex;
 use super::Adoption;
 use crate::execute::Engine;
 use crate::execute::step::{StepScope, StepTask};
-use crate::graph::{Outcome, Walk};
+use crate::graph::{Finished, Outcome, Walk};
 use crate::load::{Config, Instance};
 use crate::model::{Address, Change, DeposedKey, Recorded, RecordedObject, Step, Value};
 use crate::plan::{Plan, Prepared};
@@ -21,7 +21,9 @@ pub(super) struct Batch {
     prepared: BTreeMap<Address, Arc<Prepared>>,
     namespace: Value,
     walk: Walk,
-    nodes: BTreeMap<Step, NodeIndex>,
+    /// Steps that were running when the plan was made, and those that were not.
+    running: BTreeMap<Step, NodeIndex>,
+    waiting: BTreeMap<Step, NodeIndex>,
     /// Objects whose new value is still to come.
     coming: BTreeSet<Address>,
 }
@@ -35,8 +37,11 @@ impl Batch {
         let keyed = |change: Change| Some(((change.address.clone(), change.deposed?), change));
         let mut walk = Walk::new(Arc::new(graph));
         let ready = walk.start();
-        let nodes: BTreeMap<_, _> = walk.graph().steps().map(|(node, step)| (step.clone(), node)).collect();
-        let coming = nodes.keys().filter(|step| !step.operation.removes()).map(|step| step.address.clone()).collect();
+        let graph = Arc::clone(walk.graph());
+        let makes = graph.nodes().map(|node| graph.step(node)).filter(|step| !step.operation.removes());
+        let coming = makes.map(|step| step.address.clone()).collect();
+        let (running, waiting): (Vec<_>, Vec<_>) = graph.nodes().partition(|node| graph.is_running(*node));
+        let by_step = |nodes: Vec<NodeIndex>| nodes.into_iter().map(|node| (graph.step(node).clone(), node)).collect();
         let batch = Self {
             scope,
             config,
@@ -44,15 +49,17 @@ impl Batch {
             leftovers: leftovers.into_iter().filter_map(keyed).collect(),
             prepared: prepared.into_iter().map(|(address, prepared)| (address, Arc::new(prepared))).collect(),
             namespace,
+            running: by_step(running),
+            waiting: by_step(waiting),
             walk,
-            nodes,
             coming,
         };
         (batch, ready)
     }
 
-    pub fn node(&self, step: &Step) -> Option<NodeIndex> {
-        self.nodes.get(step).copied()
+    /// The fixed node of a step that was running when the plan was made.
+    pub fn running(&self, step: &Step) -> Option<NodeIndex> {
+        self.running.get(step).copied()
     }
 
     pub fn step(&self, node: NodeIndex) -> &Step {
@@ -70,19 +77,19 @@ impl Batch {
             let address = self.step(node).address.clone();
             self.coming.remove(&address);
         }
-        let (ready, skipped) = self.walk.finish(node, outcome);
+        let Finished { ready, skipped } = self.walk.finish(node, outcome);
         let told = skipped.into_iter().map(|(node, cause)| (self.step(node).clone(), self.step(cause).clone()));
         (ready, told.collect())
     }
 
-    /// Every step that has neither ended nor is running will not start any more.
-    pub fn skip_rest(&mut self, is_running: impl Fn(&Step) -> bool) -> Vec<Step> {
+    /// The steps that wait for others, none of which will start any more.
+    pub fn skip_rest(&mut self) -> Vec<Step> {
         let skipped = self.walk.skip_rest();
-        skipped.into_iter().map(|node| self.step(node).clone()).filter(|step| !is_running(step)).collect()
+        skipped.into_iter().map(|node| self.step(node).clone()).collect()
     }
 
     pub fn waiting_for(&self, address: &Address) -> Vec<Step> {
-        let own = self.nodes.iter().filter(|(step, _)| step.address == *address);
+        let own = self.waiting.iter().filter(|(step, _)| step.address == *address);
         let first = own.map(|(_, node)| self.walk.waits_for(*node)).find(|waits| !waits.is_empty());
         first.unwrap_or_default().into_iter().map(|node| self.step(node).clone()).collect()
     }

@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use super::finalize::{Final, finalize};
-use super::{Fate, StepTask, Unfinished, recorded_object, write_result};
+use super::finalize::finalize;
+use super::{Fate, StepTask, Unfinished, made_object, write_result};
 use crate::driver::{ApplyRequest, ApplyResponse};
 use crate::execute::Engine;
 use crate::execute::failure::Failure;
 use crate::model::{
-    Diagnostic, Intent, ObjectStatus, Operation, PlannedObject, Reason, Record, ReplaceOrder, Stored, Value,
+    Diagnostic, Intent, ObjectStatus, Operation, PlannedObject, Reason, Record, ReplaceOrder, Schema, Stored, Value,
 };
-use crate::plan::finalize::check_result;
+use crate::plan::finalize::{Final, check_result};
 
 /// Everything about the new object is known before anything is given up: the old object of a create-first
 /// replacement is deposed in the very write that records the intent, immediately before the call.
@@ -26,7 +26,7 @@ pub(super) async fn run(task: &StepTask) -> Result<Fate, Unfinished> {
 async fn create(task: &StepTask) -> Result<Fate, Unfinished> {
     let driver = task.driver()?;
     let prepared = task.prepared()?;
-    let last = finalize(task, None).await?;
+    let last = finalize(task).await?;
     refuse_fixed_identity(task, &last)?;
 
     let mut record = task.record();
@@ -94,7 +94,8 @@ pub(crate) async fn settle_create(
     let Some(intent) = record.intent.take() else {
         return Err(Failure::internal("a create is settled that was never intended").into());
     };
-    let failure = conclude_create(&mut record, *intent, response);
+    let schema = engine.drivers.get(&record.type_name).and_then(|driver| driver.schema(&record.type_name));
+    let failure = conclude_create(&mut record, *intent, response, schema.as_deref());
     if failure.is_some() {
         record.failed_creates = if record.failed_generation == generation { record.failed_creates + 1 } else { 1 };
         record.failed_generation = generation;
@@ -110,7 +111,12 @@ pub(crate) async fn settle_create(
     }
 }
 
-fn conclude_create(record: &mut Record, intent: Intent, response: ApplyResponse) -> Option<Failure> {
+fn conclude_create(
+    record: &mut Record,
+    intent: Intent,
+    response: ApplyResponse,
+    schema: Option<&Schema>,
+) -> Option<Failure> {
     let Intent { deposed, planned, .. } = intent;
     let mut failure = response.error.map(Failure::from);
     match (response.object, planned) {
@@ -118,7 +124,7 @@ fn conclude_create(record: &mut Record, intent: Intent, response: ApplyResponse)
             if failure.is_none() {
                 failure = broken_promise(record, &planned.planned, &state.value);
             }
-            let mut object = recorded_object(&planned.recorded, state);
+            let mut object = made_object(&planned, state, schema);
             object.status = if failure.is_some() { ObjectStatus::Tainted } else { ObjectStatus::Ready };
             record.current = Some(Arc::new(object));
         }

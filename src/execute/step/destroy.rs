@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::finalize::rehearse;
-use super::{Fate, StepTask, Unfinished, recorded_object, write_result};
+use super::{Fate, StepTask, Unfinished, seen_object, write_result};
 use crate::driver::{ApplyRequest, ApplyResponse, CallContext, Driver};
 use crate::execute::Engine;
 use crate::execute::failure::Failure;
@@ -91,7 +91,8 @@ pub(crate) async fn settle_destroy(
         return finish_removal(engine, before, record, removed).await;
     };
     if let Some(state) = response.object {
-        let kept = Arc::new(recorded_object(&*chosen(&record, removed.deposed)?, state));
+        let schema = engine.drivers.get(&record.type_name).and_then(|driver| driver.schema(&record.type_name));
+        let kept = Arc::new(seen_object(&*chosen(&record, removed.deposed)?, state, schema.as_deref()));
         match removed.deposed {
             Some(key) => drop(record.deposed.insert(key, kept)),
             None => record.current = Some(kept),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::create::broken_promise;
 use super::finalize::finalize;
-use super::{Fate, StepTask, Unfinished, recorded_object, write_result};
+use super::{Fate, StepTask, Unfinished, made_object, write_result};
 use crate::driver::{ApplyRequest, ApplyResponse};
 use crate::execute::failure::Failure;
 use crate::model::{ObjectState, Operation, PlannedObject, Record, RecordedObject, Stored};
@@ -13,16 +13,20 @@ pub(super) async fn run(task: &StepTask) -> Result<Fate, Unfinished> {
     let driver = task.driver()?;
     let prepared = task.prepared()?;
     let prior = prepared.prior.as_ref().ok_or_else(|| Failure::internal("an update is planned for no object"))?;
-    let last = finalize(task, Some(prior)).await?;
+    let last = finalize(task).await?;
 
     let mut record = task.record();
     // The refreshed object is the base; an imported one is recorded here for the first time.
     record.current = Some(Arc::clone(prior));
-    if last.planned.same(&prior.value) {
+    if last.unchanged {
         // It turned out equal, so the driver has nothing to do.
-        let state =
-            ObjectState { value: last.planned, private: Arc::clone(&prior.private), identity: prior.identity.clone() };
-        return write_record(task, record, recorded_object(&prepared.recorded, state)).await;
+        let object = RecordedObject {
+            value: last.planned,
+            private: Arc::clone(&prior.private),
+            identity: prior.identity.clone(),
+            ..prepared.recorded.clone()
+        };
+        return write_record(task, record, object).await;
     }
     let planned = PlannedObject {
         config: last.config.clone(),
@@ -68,7 +72,7 @@ async fn settle_update(task: &StepTask, before: &Stored, response: ApplyResponse
         private: Arc::clone(&prior.private),
         identity: prior.identity.clone(),
     });
-    let mut object = recorded_object(&planned.recorded, state);
+    let mut object = made_object(&planned, state, Some(task.schema()?.as_ref()));
     if failure.is_some() {
         object = RecordedObject { dependencies: both(&prior, &planned.recorded), status: prior.status, ..object };
     } else if let Some(instance) = &task.instance {
@@ -99,11 +103,10 @@ pub(super) async fn record_only(task: &StepTask) -> Result<Fate, Unfinished> {
 async fn write_record(task: &StepTask, mut record: Record, object: RecordedObject) -> Result<Fate, Unfinished> {
     record.current = Some(Arc::new(object));
     let record = Arc::new(record);
-    let claim = task.must_claim();
     let journal = &task.engine.journal;
     let version = match &task.stored {
-        Some(stored) if !claim => journal.record(Arc::clone(&record), stored.version).await?,
-        stored => journal.intend(Arc::clone(&record), stored.as_ref().map(|stored| stored.version), claim).await?,
+        Some(stored) if !task.must_claim() => journal.record(Arc::clone(&record), stored.version).await?,
+        stored => journal.intend(Arc::clone(&record), stored.as_ref().map(|stored| stored.version)).await?,
     };
     Ok(Fate::Kept(Stored { record, version }))
 }

@@ -30,6 +30,7 @@ pub(crate) struct World {
     pub options: PlanOptions,
     configs: BTreeMap<Address, Value>,
     reads: BTreeMap<Address, String>,
+    schema: std::sync::OnceLock<Arc<Schema>>,
     pub asked: RefCell<Vec<String>>,
 }
 
@@ -177,6 +178,10 @@ impl World {
         }
         self.configs.insert(address.clone(), attributes);
         self.config.instances.insert(address, Arc::new(made));
+    }
+
+    pub fn set_config(&mut self, address: Address, config: Value) {
+        self.configs.insert(address, config);
     }
 
     fn record(&mut self, address: &Address) -> &mut Record {
@@ -419,7 +424,8 @@ fn resolve(value: &Value, scope: &dyn Scope, at: &Path) -> Result<Value, Diagnos
 
 impl Types for World {
     fn schema(&self, type_name: &str) -> Option<Arc<Schema>> {
-        matches!(type_name, "thing" | "named").then(|| Arc::new(schema()))
+        let schema = || self.schema.get_or_init(|| Arc::new(schema())).clone();
+        matches!(type_name, "thing" | "named").then(schema)
     }
 }
 

@@ -25,10 +25,10 @@ impl Households {
     }
 
     /// Forgets a Resource that has no instance any more, unless somebody else is at it.
-    pub(super) fn tidy(&self, home: Arc<Household>) {
+    pub(super) fn tidy(&self, home: &Arc<Household>) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         // One count is the map's and one is ours; nobody can get at another while the map is locked.
-        let idle = Arc::strong_count(&home) == 2 && home.state.try_lock().is_ok_and(|state| state.is_empty());
+        let idle = Arc::strong_count(home) == 2 && home.state.try_lock().is_ok_and(|state| state.is_empty());
         if idle {
             all.remove(&home.name);
         }

@@ -154,6 +154,7 @@ pub(crate) fn record() -> impl Strategy<Value = Record> {
                 intent: intent.map(Box::new),
                 epoch,
                 failed_creates,
+                failed_generation: i64::from(failed_creates),
                 replacement_pending,
                 handled_replace_request,
             }

@@ -40,6 +40,8 @@ impl<'a> Reader<'a> {
         let epoch = self.unsigned()?;
         let failed_creates =
             u32::try_from(self.unsigned()?).map_err(|_| CodecError::Damaged("a number in it is too large"))?;
+        let failed_generation =
+            i64::try_from(self.unsigned()?).map_err(|_| CodecError::Damaged("a number in it is too large"))?;
         let handled_replace_request = self.shared()?;
         let current = if has_current { Some(Arc::new(self.object()?)) } else { None };
         let mut deposed = BTreeMap::new();
@@ -57,7 +59,7 @@ impl<'a> Reader<'a> {
             intent,
             epoch,
             failed_creates,
-            failed_generation: 0,
+            failed_generation,
             replacement_pending,
             handled_replace_request,
         })

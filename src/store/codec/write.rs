@@ -16,6 +16,7 @@ pub(super) fn record(out: &mut Vec<u8>, record: &Record) -> Written {
     out.push(flags([record.current.is_some(), record.intent.is_some(), record.replacement_pending]));
     unsigned(out, record.epoch);
     unsigned(out, record.failed_creates.into());
+    unsigned(out, record.failed_generation.unsigned_abs());
     text(out, &record.handled_replace_request);
     if let Some(current) = &record.current {
         object(out, current)?;

@@ -51,7 +51,10 @@ pub enum StateError {
         message: String,
     },
     /// The operating system does not let us.
-    #[error("state file `{}` cannot be opened: {message} (hint: check that the folder exists and is yours)", path.display())]
+    #[error(
+        "state file `{}` cannot be opened: {message} (hint: check that the folder exists and is yours)",
+        path.display()
+    )]
     Denied {
         /// The state file.
         path: PathBuf,

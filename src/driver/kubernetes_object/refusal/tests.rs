@@ -17,6 +17,7 @@ fn attempt(sensitive: bool) -> Attempt<'static> {
         resource: "secrets".to_owned(),
         service_account: "deployer",
         namespace: "shop",
+        place: "shop".to_owned(),
         sensitive,
     }
 }
@@ -49,6 +50,16 @@ fn a_mistake_beside_an_immutable_field_is_a_mistake() {
         invalid(&[("spec.replicas", "Invalid value: -1: must be greater than or equal to 0")]).immutable_fields(),
         None
     );
+}
+
+#[test]
+fn another_object_of_that_name_is_no_immutable_field() {
+    let refusal = invalid(&[("metadata.uid", r#"Invalid value: "a": field is immutable"#)]);
+    assert!(refusal.is_uid_mismatch());
+    assert_eq!(refusal.immutable_fields(), None);
+    let gone = "uid mismatch: the provided object specified uid a, and no existing object was found";
+    assert!(Refusal::new(409, &json!({"message": gone}), None).is_uid_mismatch());
+    assert!(!Refusal::new(409, &json!({"message": "the object has been modified"}), None).is_uid_mismatch());
 }
 
 #[test]
@@ -147,7 +158,7 @@ fn who_lacks_a_right_is_told_which_role_gives_it() {
     assert!(error.message.contains("cannot patch resource"), "{}", error.message);
     assert_eq!(
         error.hint.unwrap(),
-        "bind a Role to the service account `deployer` of namespace `shop` that allows get, list, watch, create, patch \
-         and delete of `secrets`"
+        "bind a Role of namespace `shop` to the service account `deployer` of namespace `shop` that allows get, list, \
+         watch, create, patch and delete of `secrets`"
     );
 }
