@@ -21,16 +21,24 @@ use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
 use history::History;
 
 /// The histories of every test run. The same ones each time, so that a failure is nobody's bad luck.
 const HISTORIES: Range<u64> = 0..2_000;
 
+/// A history takes milliseconds; one that is not over by then waits for something that never comes.
+const PATIENCE: Duration = Duration::from_secs(20);
+
 /// Lives through one history; gives the objection, with what happened.
 fn judge(seed: u64) -> Result<(), String> {
     let mut history = History::new(seed);
-    let lived = catch_unwind(AssertUnwindSafe(|| crate::kit::block_on(history.live())));
+    let living = async {
+        let outcome = tokio::time::timeout(PATIENCE, history.live()).await;
+        outcome.unwrap_or_else(|_| Err("nothing happens any more".into()))
+    };
+    let lived = catch_unwind(AssertUnwindSafe(|| crate::kit::block_on(living)));
     let objection = match lived {
         Ok(Ok(())) => return Ok(()),
         Ok(Err(objection)) => objection,

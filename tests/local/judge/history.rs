@@ -11,7 +11,7 @@ use purlin::graph;
 use purlin::load::{Config, ImportRequest, Instance};
 use purlin::model::{Action, Address, Diagnostics, Holder, Operation, Reason, Recorded, Stored};
 use purlin::plan::{Held, Plan, PlanOptions, Refresh};
-use purlin::process::{Clock, Random as _};
+use purlin::process::Clock as _;
 use purlin::store::memory::{Hook, MemoryJournal, Moment, Point, Verdict};
 
 use super::tape::Tape;

@@ -27,7 +27,8 @@ impl View<'_> {
         for name in self.wish.wants.keys().filter(|name| self.wish.wanted(name).is_some()) {
             let want = &self.wish.wants[name];
             let x = Address::single(name.as_str());
-            let targets = want.targets().into_iter().filter(|target| self.wish.wanted(target).is_some());
+            // What is being deleted and still referred to stays, so it counts.
+            let targets = want.targets().into_iter().filter(|target| self.wish.wants.contains_key(target));
             facts.wants.insert(x.clone(), targets.map(Address::single).collect());
             let replaces = |change: &&Change| change.address == x && change.action == Action::Replace;
             if want.create_first == Some(true) || (want.orphan && self.current_changes().any(|c| replaces(&c))) {

@@ -32,6 +32,12 @@ impl Want {
         [&mut self.links, &mut self.anchors, &mut self.notes, &mut self.after]
     }
 
+    fn let_go(&mut self, target: &str) {
+        for targets in self.references() {
+            targets.remove(target);
+        }
+    }
+
     /// Everything that it refers to.
     pub(super) fn targets(&self) -> BTreeSet<String> {
         [&self.links, &self.anchors, &self.notes, &self.after].into_iter().flatten().cloned().collect()
@@ -151,7 +157,7 @@ impl Wish {
                 let want = self.wants.entry(name.to_owned()).or_default();
                 let all: Vec<String> = want.targets().into_iter().collect();
                 if let Some(target) = dice.pick(&all) {
-                    want.references().into_iter().for_each(|targets| drop(targets.remove(target)));
+                    want.let_go(target);
                 }
             }
             9 => {
@@ -181,7 +187,7 @@ impl Wish {
     fn let_go(&mut self, dice: &Dice, name: &str) {
         for want in self.wants.values_mut() {
             if dice.chance(93) {
-                want.references().into_iter().for_each(|targets| drop(targets.remove(name)));
+                want.let_go(name);
             }
         }
     }

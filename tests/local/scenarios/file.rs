@@ -16,10 +16,10 @@
 //! `failed creates: <cap>`, `holder: unknown` (of open intents), `cluster` (Resources have UIDs and marks, and records
 //! without a Resource are abandoned), `deleting: <address>`, `show: values`.
 
-use purlin::driver::scripted::{Answer, Kind, Line, Operation, Recovery};
+use purlin::driver::scripted::{Answer, Line, Operation, Script};
 use purlin::model::Address;
 use purlin::store::memory;
-use serde_json::Value as Json;
+use serde_json::{Value as Json, json};
 
 /// A file.
 #[derive(Debug, Default)]
@@ -56,7 +56,7 @@ pub(super) enum Cue {
     Put(String, Json),
     Change(Address, String, Json),
     Record(Address, String),
-    Recovery(Recovery),
+    Recovery(Box<Script>),
     Clock(u64),
 }
 
@@ -172,9 +172,10 @@ fn cue(line: &str) -> Result<Cue, String> {
         ("world", ["change", of, attribute, json @ ..]) => {
             Ok(Cue::Change(address(of)?, (*attribute).to_owned(), json_of(&json.join(" "))?))
         }
-        ("recovery", ["repeat"]) => Ok(Cue::Recovery(Recovery::Repeat)),
-        ("recovery", ["find"]) => Ok(Cue::Recovery(Recovery::Find)),
-        ("recovery", ["unknown"]) => Ok(Cue::Recovery(Recovery::Unknown)),
+        ("recovery", [recovery]) => {
+            let script = serde_json::from_value(json!({ "createRecovery": recovery })).map_err(|_| unknown())?;
+            Ok(Cue::Recovery(Box::new(script)))
+        }
         ("clock", [seconds]) => Ok(Cue::Clock(seconds.parse().map_err(|_| unknown())?)),
         (subject, _) => match subject.split_once(' ') {
             Some(("record", of)) => Ok(Cue::Record(address(of)?, rest.to_owned())),
@@ -214,14 +215,8 @@ fn answer(text: &str) -> Option<Answer> {
         ("hold", "") => Answer::Hold(GATE.to_owned()),
         ("gone", "") => Answer::Lose,
         ("invalid", "") => Answer::InvalidPlan,
-        ("fail", rest) => {
-            let (kind, message) = failure(rest);
-            Answer::Fail { kind, message }
-        }
-        ("partly", rest) => {
-            let (kind, message) = failure(rest);
-            Answer::FailPartly { kind, message }
-        }
+        ("fail", rest) => failure("fail", rest)?,
+        ("partly", rest) => failure("failPartly", rest)?,
         _ => return None,
     })
 }
@@ -229,15 +224,10 @@ fn answer(text: &str) -> Option<Answer> {
 /// The gate at which every held call stands.
 pub(super) const GATE: &str = "gate";
 
-fn failure(text: &str) -> (Kind, String) {
+fn failure(form: &str, text: &str) -> Option<Answer> {
+    let kinds = ["transient", "terminal", "invalidConfig", "forbidden", "alreadyExists"];
     let (word, rest) = text.split_once(' ').unwrap_or((text, ""));
-    let kind = match word {
-        "transient" => Kind::Transient,
-        "terminal" => Kind::Terminal,
-        "invalidConfig" => Kind::InvalidConfig,
-        "forbidden" => Kind::Forbidden,
-        "alreadyExists" => Kind::AlreadyExists,
-        _ => return (Kind::Transient, if text.is_empty() { "it broke".to_owned() } else { text.to_owned() }),
-    };
-    (kind, if rest.is_empty() { "it broke".to_owned() } else { rest.to_owned() })
+    let (kind, message) = if kinds.contains(&word) { (word, rest) } else { ("transient", text) };
+    let message = if message.is_empty() { "it broke" } else { message };
+    serde_json::from_value(json!({ form: { "kind": kind, "message": message } })).ok()
 }

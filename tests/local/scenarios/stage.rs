@@ -93,8 +93,8 @@ impl Stage {
         let mut script = Script::default();
         for round in &scenario.rounds {
             for cue in round.cues()? {
-                if let Cue::Recovery(recovery) = cue {
-                    script.create_recovery = recovery;
+                if let Cue::Recovery(given) = cue {
+                    script = *given;
                 }
             }
         }
@@ -162,7 +162,7 @@ impl Stage {
                 Cue::Journal(fault) => faults.push(fault),
                 Cue::Lose(address) => self.world.lose(&self.id_of(&address, false)?),
                 Cue::LoseLeftover(address) => self.world.lose(&self.id_of(&address, true)?),
-                Cue::Put(id, json) => self.world.put(&id, Value::from_json(json)),
+                Cue::Put(id, json) => self.world.put(&id, &Value::from_json(json)),
                 Cue::Change(address, attribute, json) => {
                     self.world.change(&self.id_of(&address, false)?, &attribute, Value::from_json(json));
                 }

@@ -132,20 +132,16 @@ pub(super) struct TapedJournal {
 }
 
 impl Journal for TapedJournal {
-    fn intend(
-        &self,
-        record: Arc<Record>,
-        base: Option<Version>,
-        claim: bool,
-    ) -> BoxFuture<'_, Result<Version, JournalError>> {
+    fn intend(&self, record: Arc<Record>, base: Option<Version>) -> BoxFuture<'_, Result<Version, JournalError>> {
         async move {
             let address = record.address.to_string();
             let what = record.intent.as_ref().map_or("nothing", |intent| intent.operation.as_str());
             let deposed = record.intent.as_ref().and_then(|intent| intent.deposed);
             let deposed = deposed.map(|key| format!(" (deposed {key})")).unwrap_or_default();
             self.tape.note(format!("  intend {address} {what}{deposed}"));
-            let version = self.inner.intend(record, base, claim).await?;
-            if claim {
+            let is_destroy = what == "destroy";
+            let version = self.inner.intend(record, base).await?;
+            if !is_destroy {
                 self.marks.lock().unwrap().insert(address);
             }
             Ok(version)
