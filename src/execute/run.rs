@@ -184,10 +184,8 @@ impl Run {
     /// No step starts from now on; those waiting are skipped. Running calls go on.
     pub fn stop(&mut self) {
         let turn_came = std::mem::take(&mut self.ready);
-        let mut skipped: Vec<Step> = turn_came
-            .into_iter()
-            .filter_map(|(id, node)| Some(self.batches.get(&id)?.step(node).clone()))
-            .collect();
+        let mut skipped: Vec<Step> =
+            turn_came.into_iter().filter_map(|(id, node)| Some(self.batches.get(&id)?.step(node).clone())).collect();
         skipped.extend(self.batches.values_mut().flat_map(Batch::skip_rest));
         for step in skipped {
             self.push(step, ProgressKind::Skipped { because_of: None });
