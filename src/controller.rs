@@ -107,7 +107,7 @@ pub async fn run(options: Options, shutdown: Shutdown) -> Result<(), ControllerE
     let engine =
         Arc::new(Engine::new(drivers, journal.clone(), clock.clone(), random.clone(), options.limits, me.clone()));
     let host = options.pod.as_ref().map_or_else(|| "process".to_owned(), |pod| pod.name.clone());
-    let (leadership, election) = elect(&options, &client, holders::identity(&host, &me), &ended);
+    let (leadership, election) = elect(&options, &client, holders::identity(&host, &me), &clock, &ended);
     let mut writers = JoinSet::new();
     let (status, status_task) = status::writer(client.clone(), random.clone(), metrics.clone());
     let reporter = events::Reporter {
@@ -198,10 +198,16 @@ fn watch_everything(
     }
 }
 
-fn elect(options: &Options, client: &Client, identity: String, ended: &Shutdown) -> (Leadership, JoinSet<()>) {
+fn elect(
+    options: &Options,
+    client: &Client,
+    identity: String,
+    clock: &Arc<dyn Clock>,
+    ended: &Shutdown,
+) -> (Leadership, JoinSet<()>) {
     let mut tasks = JoinSet::new();
     let Some(times) = options.election else { return (Leadership::alone(), tasks) };
-    let elector = Elector::new(client.clone(), &options.namespace, identity, times);
+    let elector = Elector::new(client.clone(), &options.namespace, identity, times, clock.clone());
     let leadership = elector.leadership();
     tasks.spawn(elector.run(ended.clone()));
     (leadership, tasks)

@@ -30,7 +30,7 @@ const WAITING: usize = 2048;
 const BURST: f64 = 100.0;
 const PER_SECOND: f64 = 50.0;
 /// For how long the same text about the same object is not repeated.
-const REPEAT: Duration = Duration::from_secs(600);
+const REPEAT: Duration = Duration::from_mins(10);
 /// How many texts are remembered for that.
 const REMEMBERED: usize = 4096;
 

@@ -18,11 +18,14 @@ const CRD: &str = "resources.purlin.dev";
 /// settle window before the destroys is still one from before them.
 const FRESH: Duration = Duration::from_secs(1);
 
+/// When it was asked, and what holds destroys.
+type Answer = (Instant, Option<Held>);
+
 /// Holds destroys while the CRD is being deleted. Cheap to clone.
 #[derive(Clone)]
 pub struct Guard {
     api: Api<CustomResourceDefinition>,
-    last: Arc<Mutex<Option<(Instant, Option<Held>)>>>,
+    last: Arc<Mutex<Option<Answer>>>,
 }
 
 impl Guard {

@@ -130,36 +130,36 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(left_by: Holder, me: Holder, pods: &[&str], released: &[&str], second: i64, expected: HolderState) {
+    fn check(left_by: Holder, me: &Holder, pods: &[&str], released: &[&str], second: i64, expected: HolderState) {
         let evidence = Evidence {
             released: released.iter().map(|text| (*text).to_owned()).collect(),
             pods: Some(pods.iter().map(|text| (*text).to_owned()).collect()),
         };
         let now = Timestamp::from_second(second).unwrap();
-        assert_eq!(judge(&intent(left_by), &me, &evidence, Duration::from_secs(15), now), expected);
+        assert_eq!(judge(&intent(left_by), me, &evidence, Duration::from_secs(15), now), expected);
     }
 
     #[test]
     fn a_holder_whose_pod_lives_may_be_running() {
-        check(holder("p1", "a"), holder("p2", "b"), &["p1", "p2"], &[], 50, HolderState::Unknown);
+        check(holder("p1", "a"), &holder("p2", "b"), &["p1", "p2"], &[], 50, HolderState::Unknown);
     }
 
     #[test]
     fn a_holder_is_gone_with_its_pod_or_its_process() {
-        check(holder("p1", "a"), holder("p2", "b"), &["p2"], &[], 50, HolderState::Gone);
-        check(holder("p1", "a"), holder("p1", "b"), &["p1"], &[], 50, HolderState::Gone);
+        check(holder("p1", "a"), &holder("p2", "b"), &["p2"], &[], 50, HolderState::Gone);
+        check(holder("p1", "a"), &holder("p1", "b"), &["p1"], &[], 50, HolderState::Gone);
     }
 
     #[test]
     fn a_clean_hand_over_is_evidence() {
-        check(holder("", "a"), holder("", "b"), &[], &["a"], 50, HolderState::Gone);
+        check(holder("", "a"), &holder("", "b"), &[], &["a"], 50, HolderState::Gone);
         assert_eq!(process_of(&identity("purlin_7f", &holder("", "a"))), "a");
     }
 
     #[test]
     fn outside_of_a_pod_only_hand_over_or_deadline_count() {
-        check(holder("", "a"), holder("", "b"), &[], &[], 115, HolderState::Unknown);
-        check(holder("", "a"), holder("", "b"), &[], &[], 116, HolderState::Gone);
+        check(holder("", "a"), &holder("", "b"), &[], &[], 115, HolderState::Unknown);
+        check(holder("", "a"), &holder("", "b"), &[], &[], 116, HolderState::Gone);
     }
 
     #[test]

@@ -7,6 +7,7 @@
 //! Ready-made crates were looked at: `kube-leader-election` writes without compare-and-swap, and neither it nor
 //! `kube-lease-manager` can say who handed over cleanly, which recovery of open intents needs to know.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -18,7 +19,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::options::ElectionTimes;
-use crate::process::Shutdown;
+use crate::process::{Clock, Shutdown};
 
 /// The name of the Lease.
 pub const LEASE: &str = "purlin-controller";
@@ -159,6 +160,7 @@ pub struct Elector {
     api: Api<Lease>,
     me: String,
     times: ElectionTimes,
+    clock: Arc<dyn Clock>,
     leading: watch::Sender<bool>,
     /// The Lease as last seen, and since when it is as it is.
     seen: Option<(LeaseView, Instant)>,
@@ -167,9 +169,9 @@ pub struct Elector {
 
 impl Elector {
     /// An elector that does not lead yet. `me` names this process and no other one, ever.
-    pub fn new(client: Client, namespace: &str, me: String, times: ElectionTimes) -> Self {
+    pub fn new(client: Client, namespace: &str, me: String, times: ElectionTimes, clock: Arc<dyn Clock>) -> Self {
         let api = Api::namespaced(client, namespace);
-        Self { api, me, times, leading: watch::Sender::new(false), seen: None, renewed: None }
+        Self { api, me, times, clock, leading: watch::Sender::new(false), seen: None, renewed: None }
     }
 
     /// Where the rest of the process sees whether it leads.
@@ -211,7 +213,7 @@ impl Elector {
         let decision = decide(&self.me, lease.as_ref(), unchanged_for);
         // The time before the write counts as the renewal: others may count from any moment after it.
         let before = Instant::now();
-        let new = written(&self.me, lease.as_ref(), decision, &self.times, Timestamp::now());
+        let new = written(&self.me, lease.as_ref(), decision, &self.times, self.clock.now());
         let result = match decision {
             Decision::Follow => return Ok(false),
             Decision::Create => self.api.create(&PostParams::default(), &new).await,
@@ -279,7 +281,7 @@ impl Elector {
     async fn release(&mut self) -> Result<(), kube::Error> {
         let Some(lease) = self.api.get_opt(LEASE).await?.map(|lease| LeaseView::of(&lease)) else { return Ok(()) };
         if lease.holder == self.me {
-            let new = released(&self.me, &lease, &self.times, Timestamp::now());
+            let new = released(&self.me, &lease, &self.times, self.clock.now());
             self.api.replace(LEASE, &PostParams::default(), &new).await?;
         }
         Ok(())
@@ -290,11 +292,8 @@ impl Elector {
 mod tests {
     use super::*;
 
-    const TIMES: ElectionTimes = ElectionTimes {
-        lease: Duration::from_secs(15),
-        renew: Duration::from_secs(10),
-        retry: Duration::from_secs(2),
-    };
+    const TIMES: ElectionTimes =
+        ElectionTimes { lease: Duration::from_secs(15), renew: Duration::from_secs(10), retry: Duration::from_secs(2) };
 
     fn held_by(holder: &str) -> LeaseView {
         LeaseView {

@@ -116,7 +116,7 @@ impl NamespaceTask {
                     None => self.run_is_idle = true,
                 },
                 Some(planned) = self.plannings.join_next() => match planned {
-                    Ok(Some(planned)) => self.take_plan(planned),
+                    Ok(Some(planned)) => self.take_plan(&planned),
                     Ok(None) => {}
                     Err(error) => self.lost_plan(&error),
                 },

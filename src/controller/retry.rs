@@ -5,7 +5,7 @@ use std::time::Duration;
 /// The wait after the first failure.
 const FIRST: Duration = Duration::from_secs(1);
 /// No wait is longer: an outage of an hour should be noticed within minutes of its end.
-const LONGEST: Duration = Duration::from_secs(300);
+const LONGEST: Duration = Duration::from_mins(5);
 
 /// How long to wait after the `failures`-th failure in a row (from 1): doubled each time, and 10 % shorter or longer,
 /// so that what failed together does not come back together.
@@ -18,13 +18,13 @@ pub fn delay(failures: u32, random: u64) -> Duration {
 /// A time span made up to 10 % shorter or longer.
 pub fn spread(base: Duration, random: u64) -> Duration {
     // 2,001 steps between 0.9 and 1.1.
-    let factor = 0.9 + (random % 2001) as f64 / 10_000.0;
-    base.mul_f64(factor)
+    let steps = u32::try_from(random % 2001).unwrap_or_default();
+    base * 9 / 10 + base * steps / 10_000
 }
 
 /// A moment within the span, evenly: where a recurring duty begins, so that ten thousand of them do not fall together.
 pub fn within(span: Duration, random: u64) -> Duration {
-    span.mul_f64((random % 10_000) as f64 / 10_000.0)
+    span * u32::try_from(random % 10_000).unwrap_or_default() / 10_000
 }
 
 #[cfg(test)]

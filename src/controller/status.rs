@@ -57,7 +57,7 @@ impl StatusWriter {
 /// What became of an attempt.
 enum Outcome {
     Done,
-    Again(api::ResourceStatus),
+    Again(Box<api::ResourceStatus>),
 }
 
 /// What waits to be written, the latest of each object.
@@ -96,7 +96,7 @@ impl Queue {
             Outcome::Again(status) => {
                 *self.attempts.entry(target.clone()).or_default() += 1;
                 if !self.latest.contains_key(&target) {
-                    self.push(target, status);
+                    self.push(target, *status);
                 }
             }
         }
@@ -159,7 +159,7 @@ async fn attempt(client: &Client, target: &Target, status: api::ResourceStatus, 
         }
         Err(error) => {
             tracing::warn!(namespace, name, %error, "a status could not be written; it is tried again");
-            Outcome::Again(status)
+            Outcome::Again(Box::new(status))
         }
     }
 }
@@ -200,7 +200,7 @@ mod tests {
         assert_eq!(first.observed_generation, 2);
         queue.push(target("a"), status(3));
         assert!(queue.pop().is_none());
-        queue.finish(target("a"), Outcome::Again(first));
+        queue.finish(target("a"), Outcome::Again(Box::new(first)));
         let (_, next, attempts) = queue.pop().unwrap();
         assert_eq!((next.observed_generation, attempts), (3, 1), "a newer status replaces the one that failed");
     }

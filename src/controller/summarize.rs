@@ -141,9 +141,8 @@ pub fn summarize(situation: &Situation<'_>) -> Summary {
 }
 
 fn conditions(situation: &Situation<'_>, object: &Verdict, overall: &Verdict, generation: i64) -> Vec<Condition> {
-    let with = |kind, status, verdict: &Verdict| {
-        condition(kind, status, verdict.reason, cut(&verdict.message), generation)
-    };
+    let with =
+        |kind, status, verdict: &Verdict| condition(kind, status, verdict.reason, cut(&verdict.message), generation);
     let truth = |yes| if yes { "True" } else { "False" };
     let deleting = situation.instance.deleting;
     let mut all = Vec::new();
@@ -176,7 +175,7 @@ fn notes(situation: &Situation<'_>, overall: &Verdict, new: &[Condition]) -> Vec
         let before = previous(situation, ConditionType::DeletionBlocked);
         let news = before.is_none_or(|before| before.reason != blocked.reason);
         let note = format!("{}: {}", blocked.reason, blocked.message);
-        return news.then(|| Note { warning: true, reason: "DeletionBlocked", action, note }).into_iter().collect();
+        return news.then_some(Note { warning: true, reason: "DeletionBlocked", action, note }).into_iter().collect();
     }
     let before = previous(situation, ConditionType::Synced);
     let same = before.is_some_and(|b| b.reason == overall.reason.as_str() && b.message == cut(&overall.message));
@@ -193,11 +192,11 @@ pub fn finished(step: &Step, adopted: bool, id: Option<&str>) -> Option<Note> {
         // The create is the news of a replacement; the old object's end belongs to it.
         (Operation::Create, true) => ("Replaced", "Replace", "replaced by a new object"),
         (Operation::Destroy, true) | (Operation::Read, _) => return None,
+        (Operation::Record, _) if !adopted => return None,
         (Operation::Update, _) => ("Updated", "Update", "updated in place"),
         (Operation::Destroy, false) => ("Destroyed", "Destroy", "destroyed"),
         (Operation::Forget, _) => ("Forgotten", "Forget", "forgotten; the object itself stays"),
-        (Operation::Record, _) if adopted => ("Adopted", "Adopt", "its record was adopted"),
-        (Operation::Record, _) => return None,
+        (Operation::Record, _) => ("Adopted", "Adopt", "its record was adopted"),
     };
     let mut note = text.to_owned();
     if let Some(key) = step.deposed {

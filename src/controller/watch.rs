@@ -8,9 +8,9 @@ use std::time::Duration;
 use futures::{Stream, StreamExt};
 use k8s_openapi::api::core::v1::{Namespace, Secret};
 use kube::api::{ApiResource, DynamicObject, ObjectMeta, PartialObjectMeta};
+use kube::runtime::WatchStreamExt;
 use kube::runtime::utils::Backoff;
 use kube::runtime::watcher::{self, Config, watcher};
-use kube::runtime::WatchStreamExt;
 use kube::{Api, Client, ResourceExt};
 
 use super::index::{Event, Observed, Published};
@@ -93,13 +93,7 @@ impl Watch {
     }
 
     /// Watches the records, which are all in the controller's own namespace. `serves` tells whose records count.
-    pub async fn records(
-        self,
-        api: Api<Secret>,
-        secrets: Secrets,
-        serves: impl Fn(&str) -> bool + Send,
-        gate: Gate,
-    ) {
+    pub async fn records(self, api: Api<Secret>, secrets: Secrets, serves: impl Fn(&str) -> bool + Send, gate: Gate) {
         let config = Config::default().fields(FIELD_SELECTOR).labels(LABEL_SELECTOR);
         let mut stream = std::pin::pin!(self.events("records", watcher(api, config)));
         let mut strings = Strings::default();

@@ -54,10 +54,8 @@ impl World {
 
     /// Takes an event of a namespace.
     pub fn apply(&self, namespace: &Arc<str>, event: Event) {
-        let brings_something = matches!(
-            event,
-            Event::ResourceApplied(_) | Event::RecordApplied(_) | Event::RecordUnreadable(..)
-        );
+        let brings_something =
+            matches!(event, Event::ResourceApplied(_) | Event::RecordApplied(_) | Event::RecordUnreadable(..));
         let mut known = self.known();
         if let Event::Namespace { value, terminating } = &event {
             known.namespaces.insert(namespace.clone(), (value.clone(), *terminating));
@@ -107,8 +105,7 @@ impl World {
         if let Some((value, terminating)) = known.namespaces.get(namespace).cloned() {
             index.apply(Event::Namespace { value, terminating });
         }
-        let shared =
-            Arc::new(Shared { name: namespace.clone(), index: Mutex::new(index), wake: Notify::new() });
+        let shared = Arc::new(Shared { name: namespace.clone(), index: Mutex::new(index), wake: Notify::new() });
         known.open.insert(namespace.clone(), shared.clone());
         // Nobody listens while the process ends, and then nothing is to be done either.
         let _ = self.opened.send(shared.clone());

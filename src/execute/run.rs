@@ -166,6 +166,8 @@ impl Run {
                 return None;
             }
             tokio::select! {
+                // In this order, so that the same run goes the same way each time.
+                biased;
                 Some(ended) = self.tasks.join_next() => self.take(ended),
                 // A place is free again in a pool that was full. It is taken, or lost to another run, next round.
                 () = any_free(full) => {}

@@ -2,6 +2,8 @@
 
 use tracing_subscriber::EnvFilter;
 
+use super::Clock as _;
+
 /// How log lines look.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LogFormat {
@@ -52,6 +54,6 @@ struct Utc;
 
 impl tracing_subscriber::fmt::time::FormatTime for Utc {
     fn format_time(&self, w: &mut tracing_subscriber::fmt::format::Writer<'_>) -> std::fmt::Result {
-        write!(w, "{:.6}", jiff::Timestamp::now())
+        write!(w, "{:.6}", super::SystemClock.now())
     }
 }

@@ -35,6 +35,6 @@ impl Overlay {
             Self::Marked(uid) => (true, uid.clone()),
             Self::Unmarked => (false, Arc::from("")),
         };
-        Arc::new(Instance { has_finalizer, record_annotation, ..Instance::clone(seen) })
+        Arc::new(Instance { record_annotation, has_finalizer, ..Instance::clone(seen) })
     }
 }

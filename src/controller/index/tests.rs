@@ -3,11 +3,7 @@ use crate::load::{DeletionPolicy, Reference, Template, Timeouts};
 use crate::model::{ObjectStatus, Path, Record, RecordedObject};
 
 fn resource(name: &str, generation: i64, references: &[&str]) -> Instance {
-    let reference = |target: &&str| Reference {
-        target: Address::single(*target),
-        at: Path::default(),
-        explicit: true,
-    };
+    let reference = |target: &&str| Reference { target: Address::single(*target), at: Path::default(), explicit: true };
     Instance {
         address: Address::single(name),
         uid: format!("uid-of-{name}").into(),
@@ -33,7 +29,11 @@ fn resource(name: &str, generation: i64, references: &[&str]) -> Instance {
 }
 
 fn applied(instance: Instance) -> Event {
-    Event::ResourceApplied(Observed { instance: Arc::new(instance), published: Published::default(), meta: Arc::default() })
+    Event::ResourceApplied(Observed {
+        instance: Arc::new(instance),
+        published: Published::default(),
+        meta: Arc::default(),
+    })
 }
 
 fn marked(mut instance: Instance) -> Instance {

@@ -98,7 +98,7 @@ impl NamespaceTask {
         let index = self.shared.index();
         let mut names = index.component([name]);
         loop {
-            let addresses = addresses(&index, &self.run.records(), &names);
+            let addresses = addresses(&index, self.run.records(), &names);
             let touching = self.run.touching(&addresses);
             let more: BTreeSet<Arc<str>> = touching.into_iter().map(|address| address.name).collect();
             if more.is_subset(&names) {
@@ -189,7 +189,7 @@ impl NamespaceTask {
     }
 
     /// Takes a finished plan: what may start is adopted, what must wait until its component is quiet is put aside.
-    pub(super) fn take_plan(&mut self, planned: Planned) {
+    pub(super) fn take_plan(&mut self, planned: &Planned) {
         for name in &planned.scope.names {
             self.in_planning.remove(name);
         }

@@ -18,7 +18,7 @@ use crate::store::secrets::Patience;
 /// A step or a wait that lasts longer gets one status in between.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// How often objects are read to see whether somebody else has changed them.
-const DRIFT_INTERVAL: Duration = Duration::from_secs(30 * 60);
+const DRIFT_INTERVAL: Duration = Duration::from_mins(30);
 
 /// A plan that is being carried out.
 pub(super) struct Adopted {
@@ -90,7 +90,11 @@ impl NamespaceTask {
             self.timers.insert((at, address.clone()));
         }
         let waits = reason.is_some_and(waits_by_itself) || self.tracked[address].is_open();
-        if waits { self.publish_later(address, now) } else { self.publish(address) }
+        if waits {
+            self.publish_later(address, now);
+        } else {
+            self.publish(address);
+        }
         self.tidy(address);
     }
 
@@ -126,7 +130,11 @@ impl NamespaceTask {
         }
         let address = &step.address;
         let open = self.tracked.get(address).is_some_and(super::Tracked::is_open);
-        if open { self.publish_later(address, now) } else { self.publish(address) }
+        if open {
+            self.publish_later(address, now);
+        } else {
+            self.publish(address);
+        }
         if self.tracked.get(address).is_some_and(|tracked| tracked.is_over(&step)) {
             for adopted in &mut self.adopted {
                 adopted.open.remove(&step);

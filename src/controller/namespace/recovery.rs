@@ -97,11 +97,7 @@ async fn settle(context: &Context, namespace: &Arc<str>, stored: &Stored) -> Rec
     }
 }
 
-async fn live_instance(
-    context: &Context,
-    namespace: &str,
-    address: &Address,
-) -> Result<Option<Instance>, kube::Error> {
+async fn live_instance(context: &Context, namespace: &str, address: &Address) -> Result<Option<Instance>, kube::Error> {
     let api: Api<api::Resource> = Api::namespaced(context.client.clone(), namespace);
     let resource = api.get_opt(&address.name).await?;
     let resource = resource.filter(|resource| resource.name_any() == *address.name);

@@ -219,8 +219,7 @@ fn a_held_deletion_says_why_and_what_to_do() {
 fn a_deletion_under_way_is_not_blocked() {
     let mut case = case(Action::Destroy).at(Operation::Destroy, StepState::Waiting);
     case.instance.deleting = true;
-    case.waiting_for =
-        vec![Step { address: Address::single("web"), ..step(Operation::Destroy) }];
+    case.waiting_for = vec![Step { address: Address::single("web"), ..step(Operation::Destroy) }];
     let summary = case.sum(1);
     assert_eq!(told(&summary)[2..], ["Reconciling=True/Deleting"]);
     assert_eq!(summary.status.pending.map(|p| p.waiting_for), Some(vec!["web: destroy".to_owned()]));

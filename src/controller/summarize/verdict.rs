@@ -46,7 +46,8 @@ impl Verdict {
 
 /// The verdict on the object itself, and on what is left to do about its old objects.
 pub(super) fn judge(situation: &Situation<'_>) -> (Verdict, Verdict) {
-    let made = |(step, state): (&Step, &StepState)| step.operation == Operation::Create && *state == StepState::Finished;
+    let made =
+        |(step, state): (&Step, &StepState)| step.operation == Operation::Create && *state == StepState::Finished;
     let create_first = situation.change.is_some_and(|change| change.order == Some(ReplaceOrder::CreateFirst));
     let replaced = create_first && situation.steps.iter().any(made);
     // Once the new object of a create-first replacement is there, destroying the old one is no longer its business.
@@ -55,7 +56,11 @@ pub(super) fn judge(situation: &Situation<'_>) -> (Verdict, Verdict) {
         situation.steps.iter().map(|(step, state)| (step.clone(), state.clone())).partition(|(step, _)| own(step));
     let object = of_steps(situation, &object).unwrap_or_else(|| of_change(situation));
     let leftover = || situation.leftovers.iter().find_map(|change| blocked(change, situation.instance.deleting));
-    let rest = of_steps(situation, &rest).or_else(leftover).unwrap_or_else(Verdict::ready);
+    let held_back = || {
+        let change = situation.change?;
+        Some(held(change.hold_destroy?, change, situation.instance.deleting))
+    };
+    let rest = of_steps(situation, &rest).or_else(leftover).or_else(held_back).unwrap_or_else(Verdict::ready);
     (object, rest)
 }
 
@@ -93,9 +98,10 @@ fn of_steps(situation: &Situation<'_>, steps: &Steps) -> Option<Verdict> {
 fn of_change(situation: &Situation<'_>) -> Verdict {
     let deleting = situation.instance.deleting;
     let Some(change) = situation.change else {
-        return match deleting {
-            true => Verdict::progressing(Reason::Deleting, "the object is gone; the Resource follows"),
-            false => Verdict::progressing(Reason::Progressing, "not planned yet"),
+        return if deleting {
+            Verdict::progressing(Reason::Deleting, "the object is gone; the Resource follows")
+        } else {
+            Verdict::progressing(Reason::Progressing, "not planned yet")
         };
     };
     if let Some(verdict) = blocked(change, deleting) {
@@ -111,8 +117,11 @@ fn blocked(change: &Change, deleting: bool) -> Option<Verdict> {
     if change.action != Action::Blocked {
         return None;
     }
-    let reason = change.blocked.unwrap_or(Reason::Waiting);
-    Some(match reason {
+    Some(held(change.blocked.unwrap_or(Reason::Waiting), change, deleting))
+}
+
+fn held(reason: Reason, change: &Change, deleting: bool) -> Verdict {
+    match reason {
         Reason::Suspended => {
             let message = with_way_out(reason, &change.message);
             Verdict { class: Class::Suspended, reason, message, is_error: false, blocks_deletion: deleting }
@@ -127,7 +136,7 @@ fn blocked(change: &Change, deleting: bool) -> Option<Verdict> {
             Verdict { blocks_deletion: true, ..Verdict::error(Class::Progressing, reason, &change.message) }
         }
         _ => Verdict::error(Class::Stalled, reason, &change.message),
-    })
+    }
 }
 
 /// Whether a blocked change waits for other objects or processes only, which need nobody's help.
