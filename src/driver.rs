@@ -60,6 +60,9 @@ pub struct ApplyResponse {
     pub object: Option<ObjectState>,
     /// Why it did not work.
     pub error: Option<DriverError>,
+    /// Others take part in what the object becomes, so it may differ from its plan, as with the legacy type system of
+    /// the plugin protocol: differences are no fault of the driver.
+    pub tolerant: bool,
 }
 
 /// What recovery can do about a create whose outcome a crash left open.

@@ -114,8 +114,8 @@ impl Scripted {
             (_, None) => Err(refusal(ErrorKind::Terminal, "the record has no id")),
         };
         match outcome {
-            Ok(value) => ApplyResponse { object: value.map(state), error: None },
-            Err(error) => ApplyResponse { object: None, error: Some(error) },
+            Ok(value) => ApplyResponse { object: value.map(state), error: None, ..ApplyResponse::default() },
+            Err(error) => ApplyResponse { object: None, error: Some(error), ..ApplyResponse::default() },
         }
     }
 }
@@ -262,7 +262,7 @@ fn state(value: Value) -> ObjectState {
 }
 
 fn failed(object: Option<ObjectState>, kind: ErrorKind, message: &str) -> ApplyResponse {
-    ApplyResponse { object, error: Some(refusal(kind, message)) }
+    ApplyResponse { object, error: Some(refusal(kind, message)), ..ApplyResponse::default() }
 }
 
 fn refusal(kind: ErrorKind, message: &str) -> DriverError {

@@ -154,13 +154,13 @@ fn apply(request: &ApplyRequest) -> ApplyResponse {
                 path: None,
                 hint: Some("plan it again".to_owned()),
             };
-            return ApplyResponse { object: None, error: Some(error) };
+            return ApplyResponse { object: None, error: Some(error), ..ApplyResponse::default() };
         }
         (known, _) => known,
     };
     let input = attribute(&request.config, "input");
     let value = object(input.clone(), input, attribute(&request.config, "triggers_replace"), id);
-    ApplyResponse { object: Some(state(value)), error: None }
+    ApplyResponse { object: Some(state(value)), error: None, ..ApplyResponse::default() }
 }
 
 fn drawn_id(entropy: [u8; 16]) -> Arc<[u8]> {

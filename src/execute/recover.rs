@@ -223,7 +223,7 @@ impl Attempt<'_> {
             }
             return self.write(record).await;
         };
-        self.settle(ApplyResponse { object: Some(object), error: None }).await
+        self.settle(ApplyResponse { object: Some(object), error: None, ..ApplyResponse::default() }).await
     }
 
     /// An update cannot be told from its absence, but the object can be read; the next plan goes on from there.

@@ -15,7 +15,7 @@ use self::objects::Joined;
 use super::ordering::{self, FellBack, Ordering, Part, StepOf};
 use super::{ActionGraph, Because, Node, Wait, Why};
 use crate::load::Config;
-use crate::model::{Address, Diagnostic, Diagnostics, Operation, Reason, Recorded, Step};
+use crate::model::{Diagnostic, Diagnostics, Operation, Reason, Recorded, Step};
 use crate::plan::{Plan, RunningStep};
 
 /// Builds the graph of a plan. `running` steps are fixed nodes: they wait for nothing, and everything else of their
@@ -28,14 +28,13 @@ pub fn build(plan: &Plan, config: &Config, recorded: &Recorded, running: &[Runni
     joined.orphans(recorded);
     joined.join_changes(plan);
     joined.join_records(recorded, running);
-    joined.references(plan);
     // Providers are configured before the walk and closed after it: drivers do both, on first and last use.
-    joined.families(plan, recorded);
+    joined.references(plan);
     let mut diagnostics = cut_rings_in_records(&mut joined);
     let again = joined.join_running(running);
     let ordering = ordering::order(&joined.objects);
     diagnostics.extend(ordering.fell_back.iter().map(|fell_back| told(&joined, fell_back)));
-    let mut graph = split_into_steps(&joined, &ordering, plan);
+    let mut graph = split_into_steps(&joined, &ordering);
     follow_running(&mut graph, &joined, &ordering, &again);
     add_root(&mut graph);
     diagnostics.extend(validate(&mut graph));
@@ -84,13 +83,11 @@ fn ring_sentence(ring: &[(Step, Wait)]) -> String {
 }
 
 /// Steps and edges under their names. A replaced object has two steps here.
-fn split_into_steps(joined: &Joined<'_>, ordering: &Ordering, plan: &Plan) -> ActionGraph {
+fn split_into_steps(joined: &Joined<'_>, ordering: &Ordering) -> ActionGraph {
     let node = |&of: &StepOf| {
         let step = joined.step(of);
-        let lifecycle =
-            if step.replaces && step.operation.removes() { plan.lifecycle.get(&step.address) } else { None };
-        let required_by = lifecycle.and_then(|lifecycle| lifecycle.forced_by.last().cloned());
-        Node { is_running: joined.is_running(of), required_by, step }
+        let required_by = joined.steps[of.object as usize].required_by.filter(|_| of.part == Part::Remove);
+        Node { is_running: joined.is_running(of), required_by: required_by.cloned(), step }
     };
     let steps = ordering.steps.iter().map(node).collect();
     let mut graph = DiGraph::with_capacity(ordering.nodes + 1, ordering.edges.len() + ordering.steps.len());
@@ -215,21 +212,4 @@ fn take_out(graph: &mut ActionGraph, out: &[bool]) {
 /// The operation of a step of the kind `D`.
 fn removal(forget: bool) -> Operation {
     if forget { Operation::Forget } else { Operation::Destroy }
-}
-
-impl Joined<'_> {
-    /// The step of a number.
-    fn step(&self, of: StepOf) -> Step {
-        let address: Address = self.name(of.object).clone();
-        let steps = &self.steps[of.object as usize];
-        let (operation, deposed, replaces) = match of.part {
-            Part::Make => (steps.make, None, steps.replaces),
-            Part::Remove => (steps.remove, None, steps.replaces),
-            Part::Leftover(k) => {
-                let (key, operation) = steps.leftovers[k as usize];
-                (operation, Some(key), false)
-            }
-        };
-        Step { address, deposed, operation, replaces }
-    }
 }

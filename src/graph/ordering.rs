@@ -105,7 +105,7 @@ pub(super) struct Ordering {
     pub(super) steps: Vec<StepOf>,
     /// How many nodes there are: those behind the steps are junctions.
     pub(super) nodes: usize,
-    /// The edges, sorted, one at most between two nodes.
+    /// The edges, one at most between two nodes.
     pub(super) edges: Vec<Edge>,
     /// In the order in which they fell back.
     pub(super) fell_back: Vec<FellBack>,

@@ -3,8 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kube::ResourceExt as _;
-
 use super::intern::Interner;
 use super::tree::{Node, Tree};
 use super::{DeletionPolicy, ImportRequest, Instance, Reference, Template, Timeouts, duration, expression};
@@ -40,14 +38,14 @@ pub(super) struct Draft {
 /// older schema may have let it through. Without `serviceAccountName` it acts as `default_service_account`.
 pub fn from_api(resource: &api::Resource, default_service_account: &Arc<str>) -> Instance {
     let interner = &mut Interner::default();
-    let spec = &resource.spec;
+    let (metadata, spec) = (&resource.metadata, &resource.spec);
     let lifecycle = spec.lifecycle.clone().unwrap_or_default();
     let timeouts = spec.timeouts.clone().unwrap_or_default();
     let text = |text: Option<String>| text.map(Arc::from);
     let draft = Draft {
-        name: resource.name_any().into(),
-        uid: resource.uid().unwrap_or_default().into(),
-        generation: resource.metadata.generation.unwrap_or_default(),
+        name: metadata.name.as_deref().unwrap_or_default().into(),
+        uid: metadata.uid.as_deref().unwrap_or_default().into(),
+        generation: metadata.generation.unwrap_or_default(),
         type_name: interner.get(&spec.type_name),
         depends_on: spec.depends_on.iter().map(|dependency| interner.get(&dependency.name)).collect(),
         create_before_destroy: lifecycle.create_before_destroy,
@@ -63,8 +61,8 @@ pub fn from_api(resource: &api::Resource, default_service_account: &Arc<str>) ->
         replace_requested: resource.annotation(api::REPLACE_REQUESTED_AT).into(),
         reconcile_requested: resource.annotation(api::RECONCILE_REQUESTED_AT).into(),
         record_annotation: resource.annotation(api::RECORD).into(),
-        has_finalizer: resource.finalizers().iter().any(|finalizer| finalizer == api::FINALIZER),
-        deleting: resource.metadata.deletion_timestamp.is_some(),
+        has_finalizer: metadata.finalizers.iter().flatten().any(|finalizer| finalizer == api::FINALIZER),
+        deleting: metadata.deletion_timestamp.is_some(),
         problems: Vec::new(),
     };
     let config = Tree::from_json_map(&spec.config, interner);
@@ -232,7 +230,8 @@ mod tests {
     fn check(spec: &str, expected: Expect) {
         let yaml = format!("apiVersion: purlin.dev/v1alpha1\nkind: Resource\nmetadata: {{name: web}}\nspec: {spec}");
         let problems = instance(&yaml).problems;
-        expected.assert_eq(&problems.iter().map(|problem| format!("{problem}\n")).collect::<String>());
+        let lines: Vec<String> = problems.iter().map(|problem| format!("{problem}\n")).collect();
+        expected.assert_eq(&lines.concat());
     }
 
     #[test]

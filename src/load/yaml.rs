@@ -4,6 +4,8 @@
 //! number; where the two differ, a warning says so. Anchors, aliases and merge keys work, with a limit on what they
 //! expand to. A key given twice is a fault.
 
+mod simple;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -53,6 +55,14 @@ pub(super) struct Document {
 /// Reads every document of a text whose first line is `first_line` of its file. `Err` comes after the documents that
 /// could be read.
 pub(super) fn read(text: &str, first_line: usize, interner: &mut Interner) -> (Vec<Document>, Option<Fault>) {
+    if let Some(document) = simple::read(text, first_line, interner) {
+        return (vec![document], None);
+    }
+    parse(text, first_line, interner)
+}
+
+/// The same by the parser, whatever is in the text.
+fn parse(text: &str, first_line: usize, interner: &mut Interner) -> (Vec<Document>, Option<Fault>) {
     let mut options = Options::default();
     options.set_emit_comments(false);
     options.flow_nesting_limit = DEPTH;
@@ -126,7 +136,8 @@ impl<'a> Builder<'a> {
                     }
                     _ => !plain,
                 };
-                let node = if as_text { Node::String(text.as_ref().into()) } else { self.plain(&text, line)? };
+                let node =
+                    if as_text { Node::String(text.as_ref().into()) } else { scalar(&text, line, &mut self.warnings)? };
                 self.value(Tree { line, node }, anchor)
             }
             Event::SequenceStart(_, anchor, _) => self.open(Frame::List { line, anchor, items: Vec::new() }),
@@ -228,42 +239,43 @@ impl<'a> Builder<'a> {
                 .push(Fault::new(entry.line, format!("the key `{}` stands here and in line {first}", entry.key)));
         }
     }
+}
 
-    /// A plain scalar by the core schema.
-    fn plain(&mut self, text: &str, line: usize) -> Result<Node, Fault> {
-        let first = text.as_bytes().first().copied().unwrap_or(b'~');
-        Ok(match first {
-            b'0'..=b'9' | b'-' | b'+' | b'.' => match number(text) {
-                Some(Scalar::Number(number)) => {
-                    if text.len() > 1 && text.starts_with('0') && text.bytes().all(|b| b.is_ascii_digit()) {
-                        let hint = format!("write `{number}`, or quote it if it is a text");
-                        self.warn(line, text, "an octal number", hint);
-                    }
-                    Node::Number(number)
+/// A plain scalar by the core schema.
+fn scalar(text: &str, line: usize, warnings: &mut Vec<Fault>) -> Result<Node, Fault> {
+    let first = text.as_bytes().first().copied().unwrap_or(b'~');
+    Ok(match first {
+        b'0'..=b'9' | b'-' | b'+' | b'.' => match number(text) {
+            Some(Scalar::Number(number)) => {
+                if text.len() > 1 && text.starts_with('0') && text.bytes().all(|b| b.is_ascii_digit()) {
+                    let hint = format!("write `{number}`, or quote it if it is a text");
+                    warnings.push(differs(line, text, "an octal number", hint));
                 }
-                Some(Scalar::NotFinite) => {
-                    return Err(Fault::new(line, format!("`{text}` is no number that a manifest can hold")));
-                }
-                None => Node::String(text.into()),
-            },
-            _ => match text {
-                "" | "~" | "null" | "Null" | "NULL" => Node::Null,
-                "true" | "True" | "TRUE" => Node::Bool(true),
-                "false" | "False" | "FALSE" => Node::Bool(false),
-                "yes" | "Yes" | "YES" | "on" | "On" | "ON" | "no" | "No" | "NO" | "off" | "Off" | "OFF" => {
-                    let hint = "write `true` or `false`, or quote it if it is a text";
-                    self.warn(line, text, "a boolean", hint.to_owned());
-                    Node::String(text.into())
-                }
-                _ => Node::String(text.into()),
-            },
-        })
-    }
+                Node::Number(number)
+            }
+            Some(Scalar::NotFinite) => {
+                return Err(Fault::new(line, format!("`{text}` is no number that a manifest can hold")));
+            }
+            None => Node::String(text.into()),
+        },
+        _ => match text {
+            "" | "~" | "null" | "Null" | "NULL" => Node::Null,
+            "true" | "True" | "TRUE" => Node::Bool(true),
+            "false" | "False" | "FALSE" => Node::Bool(false),
+            "yes" | "Yes" | "YES" | "on" | "On" | "ON" | "no" | "No" | "NO" | "off" | "Off" | "OFF" => {
+                let hint = "write `true` or `false`, or quote it if it is a text";
+                warnings.push(differs(line, text, "a boolean", hint.to_owned()));
+                Node::String(text.into())
+            }
+            _ => Node::String(text.into()),
+        },
+    })
+}
 
-    fn warn(&mut self, line: usize, text: &str, otherwise: &str, hint: String) {
-        let what = format!("`{text}` is read by YAML 1.2 here, and is {otherwise} for kubectl, which reads YAML 1.1");
-        self.warnings.push(Fault::new(line, what).hint(hint));
-    }
+/// What `kubectl` reads differently.
+fn differs(line: usize, text: &str, otherwise: &str, hint: String) -> Fault {
+    let what = format!("`{text}` is read by YAML 1.2 here, and is {otherwise} for kubectl, which reads YAML 1.1");
+    Fault::new(line, what).hint(hint)
 }
 
 /// The merge key, which a quoted `<<` is not.
@@ -335,122 +347,4 @@ fn number(text: &str) -> Option<Scalar> {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::fmt::Write as _;
-
-    use expect_test::{Expect, expect};
-
-    use super::*;
-
-    fn show(tree: &Tree) -> String {
-        match &tree.node {
-            Node::Null => "null".to_owned(),
-            Node::Bool(bool) => bool.to_string(),
-            Node::Number(number) => number.to_string(),
-            Node::String(text) => format!("{text:?}"),
-            Node::List(items) => format!("[{}]", items.iter().map(show).collect::<Vec<_>>().join(", ")),
-            Node::Map(entries) => {
-                let entries = entries.iter().map(|e| format!("{}@{}: {}", e.key, e.line, show(&e.value)));
-                format!("{{{}}}", entries.collect::<Vec<_>>().join(", "))
-            }
-        }
-    }
-
-    #[expect(clippy::needless_pass_by_value, reason = "`expect!` makes values")]
-    fn check(text: &str, expected: Expect) {
-        let (documents, fault) = read(text, 1, &mut Interner::default());
-        let mut shown = String::new();
-        for document in documents {
-            writeln!(shown, "{}", show(&document.tree)).unwrap();
-            for fault in &document.errors {
-                writeln!(shown, "error {}: {}", fault.line, fault.what).unwrap();
-            }
-            for fault in &document.warnings {
-                writeln!(shown, "warning {}: {}", fault.line, fault.what).unwrap();
-            }
-        }
-        if let Some(fault) = fault {
-            writeln!(shown, "fatal {}: {}", fault.line, fault.what).unwrap();
-        }
-        expected.assert_eq(&shown);
-    }
-
-    #[test]
-    fn scalars_follow_the_core_schema() {
-        check(
-            "[1, -2, +3, 1.5, .5, 1e3, 0x1F, 0o17, 1.2.3, 1-2, true, ~, '', \"1\", a, 12345678901234567890, !!str 1, -, e]",
-            expect![[r#"
-                fatal 1: plain scalar cannot start with '-' followed by ,[]{}
-            "#]],
-        );
-    }
-
-    #[test]
-    fn what_kubectl_reads_differently_is_told() {
-        check(
-            "a: yes\nb: 0644\n",
-            expect![[r#"
-            {a@1: "yes", b@2: 644}
-            warning 1: `yes` is read by YAML 1.2 here, and is a boolean for kubectl, which reads YAML 1.1
-            warning 2: `0644` is read by YAML 1.2 here, and is an octal number for kubectl, which reads YAML 1.1
-        "#]],
-        );
-    }
-
-    #[test]
-    fn a_key_given_twice_is_an_error() {
-        check(
-            "a: 1\nb: 2\na: 3\n",
-            expect![[r#"
-            {a@1: 1, b@2: 2}
-            error 3: the key `a` stands here and in line 1
-        "#]],
-        );
-    }
-
-    #[test]
-    fn aliases_and_merge_keys_are_expanded() {
-        check(
-            "base: &b {x: 1, y: 2}\nc: *b\nd:\n  <<: *b\n  y: 3\n",
-            expect![[r#"
-            {base@1: {x@1: 1, y@1: 2}, c@2: {x@1: 1, y@1: 2}, d@3: {y@5: 3, x@1: 1}}
-        "#]],
-        );
-    }
-
-    #[test]
-    fn aliases_cannot_fill_the_memory() {
-        let mut text = "a0: &a0 [1,1,1,1,1,1,1,1,1,1]\n".to_owned();
-        for n in 1..20 {
-            let before = format!("*a{}, ", n - 1).repeat(9);
-            writeln!(text, "a{n}: &a{n} [{before}1]").unwrap();
-        }
-        check(
-            &text,
-            expect![[r#"
-            fatal 6: the aliases of this document stand for more than 100000 values
-        "#]],
-        );
-    }
-
-    #[test]
-    fn a_document_that_cannot_be_read_has_its_line() {
-        check(
-            "a: 1\n---\nb: [1\nc: 2\n",
-            expect![[r#"
-            {a@1: 1}
-            fatal 4: illegal placement of ':' indicator
-        "#]],
-        );
-    }
-
-    #[test]
-    fn json_is_yaml() {
-        check(
-            "{\"a\": [1, {\"b\": \"\\u00e9\"}],\n\t\"c\": null}",
-            expect![[r#"
-            {a@1: [1, {b@1: "é"}], c@2: null}
-        "#]],
-        );
-    }
-}
+mod tests;

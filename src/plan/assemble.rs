@@ -368,7 +368,7 @@ fn must_run_again(scene: &Scene<'_>, drafts: &[Option<Draft>]) -> Option<Diagnos
         return None;
     }
     let steps = |id: &Id| scene.running.contains_key(id) || drafts[*id].as_ref().is_some_and(Draft::leaves);
-    let waits = |draft: &&Draft| draft.block.as_ref().is_some_and(|block| block.waiting_for.iter().any(|id| steps(id)));
+    let waits = |draft: &&Draft| draft.block.as_ref().is_some_and(|block| block.waiting_for.iter().any(steps));
     let waiting = drafts.iter().flatten().filter(waits).count();
     (waiting > 0).then(|| {
         let what = format!("{waiting} object(s) wait for what this plan does");

@@ -1,9 +1,11 @@
 //! Configuration against the schema: names, required attributes, types. Terraform's rules, with its conversions between
 //! texts, numbers and booleans.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::model::{Address, AttributeType, Diagnostic, Diagnostics, Number, Path, Reason, Schema, Value};
+use crate::load::Instance;
+use crate::model::{Address, AttributeType, Diagnostic, Diagnostics, Number, Path, Reason, Schema, Segment, Value};
 
 /// The field that configuration stands in.
 pub(super) fn config_path() -> Path {
@@ -17,73 +19,98 @@ pub(super) fn below_config(path: &Path) -> Path {
     whole
 }
 
+/// Problems found below `spec.config`, as problems of the instance.
+pub(super) fn located(instance: &Instance, mut problems: Diagnostics) -> Diagnostics {
+    for problem in &mut problems {
+        problem.address = Some(instance.address.clone());
+        problem.source = problem.source.take().or_else(|| instance.source.clone());
+        problem.path = Some(below_config(&problem.path.take().unwrap_or_default()));
+    }
+    problems
+}
+
 /// The configuration as the schema has it, with every problem found. Without errors it is an object of attributes of
 /// the schema only. Unknown places fit any type.
 pub(super) fn conform(address: &Address, config: Value, schema: &Schema) -> (Value, Diagnostics) {
-    let mut check = Check { address, found: Vec::new() };
+    let mut check = Check { address, at: Path::default(), found: Vec::new() };
     let map = match config {
         Value::Map(map) => map,
         Value::Null => Arc::default(),
         other => {
-            check.report(&Path::default(), format!("must be an object, not {}", word(&other)));
+            check.report(format!("must be an object, not {}", word(&other)));
             return (other, check.found);
         }
     };
-    let mut changed: Vec<(Arc<str>, Value)> = Vec::new();
+    let mut converted: Vec<(Arc<str>, Value)> = Vec::new();
     for (name, value) in map.iter() {
-        let at = Path::default().name(name.clone());
-        let Some(attribute) = schema.attributes.get(name) else {
-            check.unknown_name(&at, name, schema);
-            continue;
-        };
-        if matches!(value.unmarked(), Value::Null) {
-            continue;
-        }
-        if !attribute.required && !attribute.optional {
-            check.report(&at, "is computed by the provider and cannot be set".to_owned());
-        } else if let Some(converted) = check.convert(value, &attribute.kind, &at) {
-            changed.push((name.clone(), converted));
-        }
+        let new = check.within(Segment::Name(name.clone()), |check| check.attribute(name, value, schema));
+        converted.extend(new.map(|new| (name.clone(), new)));
     }
     for (name, _) in schema.attributes.iter().filter(|(_, attribute)| attribute.required) {
         if map.get(name).is_none_or(|value| matches!(value.unmarked(), Value::Null)) {
-            check.report(&Path::default().name(name.clone()), "is required, but not set".to_owned());
+            check.within(Segment::Name(name.clone()), |check| check.report("is required, but not set".to_owned()));
         }
     }
-    if changed.is_empty() {
+    if converted.is_empty() {
         return (Value::Map(map), check.found);
     }
-    let mut converted = map.as_ref().clone();
-    converted.extend(changed);
-    (Value::Map(Arc::new(converted)), check.found)
+    let mut whole = map.as_ref().clone();
+    whole.extend(converted);
+    (Value::Map(Arc::new(whole)), check.found)
 }
 
 struct Check<'a> {
     address: &'a Address,
+    /// Where the check is.
+    at: Path,
     found: Diagnostics,
 }
 
 impl Check<'_> {
-    fn report(&mut self, at: &Path, what: String) {
-        self.found.push(Diagnostic::error(self.address, Reason::InvalidConfig, what).at(below_config(at)));
+    fn within<T>(&mut self, segment: Segment, check: impl FnOnce(&mut Self) -> T) -> T {
+        self.at.0.push(segment);
+        let result = check(self);
+        self.at.0.pop();
+        result
     }
 
-    fn unknown_name(&mut self, at: &Path, name: &str, schema: &Schema) {
+    fn report(&mut self, what: String) {
+        self.found.push(Diagnostic::error(self.address, Reason::InvalidConfig, what).at(below_config(&self.at)));
+    }
+
+    /// Checks one attribute; gives the converted value when it is not of the attribute's type already.
+    fn attribute(&mut self, name: &str, value: &Value, schema: &Schema) -> Option<Value> {
+        let Some(attribute) = schema.attributes.get(name) else {
+            self.unknown_name(name, schema);
+            return None;
+        };
+        if matches!(value.unmarked(), Value::Null) {
+            return None;
+        }
+        if !attribute.required && !attribute.optional {
+            self.report("is computed by the provider and cannot be set".to_owned());
+            return None;
+        }
+        self.convert(value, &attribute.kind)
+    }
+
+    fn unknown_name(&mut self, name: &str, schema: &Schema) {
         let settable = schema.attributes.iter().filter(|(_, attribute)| attribute.required || attribute.optional);
         let nearest = settable.map(|(known, _)| (distance(name, known), known)).min();
         let what = "is no attribute of this type";
-        let mut diagnostic = Diagnostic::error(self.address, Reason::InvalidConfig, what).at(below_config(at));
-        // Beyond a third of the letters two names are not a slip of the same word.
-        if let Some((_, known)) = nearest.filter(|(distance, known)| *distance <= known.len().max(name.len()) / 3) {
+        let mut diagnostic = Diagnostic::error(self.address, Reason::InvalidConfig, what).at(below_config(&self.at));
+        // Beyond two slips, or a third of the letters, two names are not the same word.
+        let near = |known: &str, distance: usize| distance <= 2.max(known.len().max(name.len()) / 3);
+        if let Some((_, known)) = nearest.filter(|(distance, known)| near(known, *distance)) {
             diagnostic = diagnostic.hint(format!("did you mean `{known}`?"));
         }
         self.found.push(diagnostic);
     }
 
     /// The value in the wanted type; `None` when it is already, or when it cannot be, which is reported.
-    fn convert(&mut self, value: &Value, wanted: &AttributeType, at: &Path) -> Option<Value> {
+    fn convert(&mut self, value: &Value, wanted: &AttributeType) -> Option<Value> {
         match (value, wanted) {
-            (Value::Sensitive(inner), _) => self.convert(inner, wanted, at).map(Value::into_sensitive),
+            (Value::Sensitive(inner), _) => self.convert(inner, wanted).map(Value::into_sensitive),
             (Value::Null | Value::Unknown, _)
             | (_, AttributeType::Any)
             | (Value::String(_), AttributeType::String)
@@ -97,30 +124,33 @@ impl Check<'_> {
             (Value::String(text), AttributeType::Number) if Number::parse(text).is_some() => {
                 Number::parse(text).map(Value::Number)
             }
-            (Value::List(items), AttributeType::List(kind)) => {
-                let converted: Vec<_> =
-                    items.iter().enumerate().map(|(place, item)| self.convert(item, kind, &at.index(place))).collect();
-                let pairs = items.iter().zip(&converted);
-                converted
-                    .iter()
-                    .any(Option::is_some)
-                    .then(|| Value::list(pairs.map(|(old, new)| new.clone().unwrap_or_else(|| old.clone()))))
-            }
-            (Value::Map(map), AttributeType::Map(kind)) => {
-                let converted: Vec<_> =
-                    map.iter().map(|(name, item)| self.convert(item, kind, &at.name(name.clone()))).collect();
-                let pairs = map.iter().zip(&converted);
-                converted.iter().any(Option::is_some).then(|| {
-                    Value::map(
-                        pairs.map(|((name, old), new)| (name.clone(), new.clone().unwrap_or_else(|| old.clone()))),
-                    )
-                })
-            }
+            (Value::List(items), AttributeType::List(kind)) => self.convert_list(items, kind),
+            (Value::Map(map), AttributeType::Map(kind)) => self.convert_map(map, kind),
             (other, wanted) => {
-                self.report(at, format!("must be {}, not {}", type_word(wanted), word(other)));
+                self.report(format!("must be {}, not {}", type_word(wanted), word(other)));
                 None
             }
         }
+    }
+
+    fn convert_list(&mut self, items: &[Value], kind: &AttributeType) -> Option<Value> {
+        let mut whole: Option<Vec<Value>> = None;
+        for (place, item) in items.iter().enumerate() {
+            if let Some(new) = self.within(Segment::Index(place), |check| check.convert(item, kind)) {
+                whole.get_or_insert_with(|| items.to_vec())[place] = new;
+            }
+        }
+        whole.map(Value::list)
+    }
+
+    fn convert_map(&mut self, map: &BTreeMap<Arc<str>, Value>, kind: &AttributeType) -> Option<Value> {
+        let mut whole: Option<BTreeMap<Arc<str>, Value>> = None;
+        for (name, item) in map {
+            if let Some(new) = self.within(Segment::Name(name.clone()), |check| check.convert(item, kind)) {
+                whole.get_or_insert_with(|| map.clone()).insert(name.clone(), new);
+            }
+        }
+        whole.map(|whole| Value::Map(Arc::new(whole)))
     }
 }
 
@@ -183,7 +213,7 @@ mod tests {
             serde_json::json!({"inptu": 1}),
             &expect![[r#"
                 {"inptu":1}
-                a: spec.config.inptu: is no attribute of this type"#]],
+                a: spec.config.inptu: is no attribute of this type (hint: did you mean `input`?)"#]],
         );
     }
 

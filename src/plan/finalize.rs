@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use super::conform::{below_config, conform};
+use super::conform::{below_config, conform, located};
 use super::progress::marked;
 use super::{Prepared, contract, marks};
 use crate::load::Instance;
@@ -40,22 +40,13 @@ pub fn request(
     schema: &Schema,
     scope: &dyn Scope,
 ) -> Result<PlanRequest, Diagnostics> {
-    let evaluated = instance.config.evaluate(scope).map_err(|problems| located(instance, problems))?;
-    let (config, problems) = conform(&instance.address, evaluated, schema);
-    if problems.iter().any(|problem| problem.severity == Severity::Error) {
-        return Err(problems);
-    }
-    known(&instance.address, &config)?;
-    Ok(PlanRequest {
-        prior: prepared.prior.clone(),
-        config,
-        entropy: prepared.entropy,
-        planned_before: Some(prepared.planned.clone()),
-    })
+    let request = rehearsal(prepared, instance, schema, scope)?;
+    known(&instance.address, &request.config)?;
+    Ok(request)
 }
 
-/// The configuration with what can be known before the old object of a delete-first replacement is destroyed: unknown
-/// places are allowed, everything else must be as it has to be.
+/// The question with what can be known before the old object of a delete-first replacement is destroyed: places that
+/// only the order itself makes known may be unknown, everything else must be as it has to be.
 pub fn rehearsal(
     prepared: &Prepared,
     instance: &Instance,
@@ -67,8 +58,12 @@ pub fn rehearsal(
     if problems.iter().any(|problem| problem.severity == Severity::Error) {
         return Err(problems);
     }
-    let planned_before = Some(prepared.planned.clone());
-    Ok(PlanRequest { prior: None, config, entropy: prepared.entropy, planned_before })
+    Ok(PlanRequest {
+        prior: prepared.prior.clone(),
+        config,
+        entropy: prepared.entropy,
+        planned_before: Some(prepared.planned.clone()),
+    })
 }
 
 /// Takes the driver's final plan. What was known in the plan must be equal, and the action the same, except that an
@@ -79,7 +74,7 @@ pub fn narrow(
     schema: &Schema,
     config: Value,
     response: PlanResponse,
-) -> Result<Final, Diagnostic> {
+) -> Result<Final, Box<Diagnostic>> {
     let response = marked(response, &config, schema);
     let prior = prepared.prior.as_ref().map(|object| &object.value);
     contract::check_planned(address, &config, &response.planned, prior)?;
@@ -111,11 +106,11 @@ pub fn check_result(address: &Address, planned: &Value, result: &Value) -> Diagn
     let mut found = Vec::new();
     if let Some(path) = first_unknown(result) {
         let what = format!("driver returned an invalid result: {} is still unknown", place(&path));
-        found.push(contract::fault(address, what));
+        found.push(*contract::fault(address, what));
     }
     if let Some(path) = contract::broken_promise(planned, result) {
         let what = format!("driver produced an inconsistent result: {} is not as it was planned", place(&path));
-        found.push(contract::fault(address, what));
+        found.push(*contract::fault(address, what));
     }
     found
 }
@@ -157,15 +152,6 @@ fn without_unknown(value: Value) -> Value {
         Value::Sensitive(inner) => without_unknown(inner.as_ref().clone()).into_sensitive(),
         _ => Value::Null,
     }
-}
-
-fn located(instance: &Instance, mut problems: Diagnostics) -> Diagnostics {
-    for problem in &mut problems {
-        problem.address = Some(instance.address.clone());
-        problem.source = problem.source.take().or_else(|| instance.source.clone());
-        problem.path = Some(below_config(&problem.path.take().unwrap_or_default()));
-    }
-    problems
 }
 
 #[cfg(test)]

@@ -35,7 +35,7 @@ pub(super) fn decide_at_once(scene: &Scene<'_>, config: &Config) -> Vec<Option<D
 
 /// The error of each object that stands in a ring. A plan towards nothing asks for no configuration.
 fn rings(scene: &Scene<'_>, config: &Config) -> BTreeMap<Id, Diagnostic> {
-    if scene.options.mode == Mode::Destroy {
+    if scene.options.mode == Mode::Destroy || !scene.has_ring() {
         return BTreeMap::new();
     }
     let told = cycle::find(config).into_iter().flat_map(|ring| ring.diagnostics());
@@ -132,7 +132,7 @@ fn broken(scene: &Scene<'_>, id: Id) -> Option<Block> {
         let what = format!("no provider serves the type `{}`", instance.type_name);
         return Some(Block::broken(Diagnostic::error(address, Reason::UnknownType, what).at(spec("type"))));
     }
-    if let Some(missing) = scene.missing(instance) {
+    if let Some(missing) = scene.missing.get(&id) {
         let what = format!("refers to `{}`, which does not exist", missing.target);
         let error = Diagnostic::error(address, Reason::DependencyNotFound, what).at(missing.at.clone());
         return Some(Block::broken(error));

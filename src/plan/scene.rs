@@ -44,11 +44,14 @@ pub(super) struct Scene<'a> {
     pub dependents: Lists,
     /// What the record of the current object names.
     pub used: Lists,
+    /// References to what has no Resource: the first of each object that has such a one.
+    pub missing: BTreeMap<Id, &'a Reference>,
     /// Steps under way, on current objects.
     pub running: BTreeMap<Id, &'a RunningStep>,
     /// Destroys of leftovers under way.
     pub running_leftovers: BTreeMap<(Id, DeposedKey), &'a RunningStep>,
     ids: IndexMap<&'a Address, ()>,
+    refers_to_itself: bool,
 }
 
 impl<'a> Subject<'a> {
@@ -149,10 +152,12 @@ impl<'a> Scene<'a> {
             types,
             incomplete: config.incomplete.first().map(ToString::to_string),
             ids: subjects.iter().map(|subject| (subject.address, ())).collect(),
+            refers_to_itself: false,
             subjects,
             wants: Lists::default(),
             dependents: Lists::default(),
             used: Lists::default(),
+            missing: BTreeMap::new(),
             running: BTreeMap::new(),
             running_leftovers: BTreeMap::new(),
         };
@@ -174,9 +179,12 @@ impl<'a> Scene<'a> {
             if let Some(instance) = subject.instance.filter(|_| subject.wanted) {
                 for reference in instance.references.iter() {
                     let targets = self.resolve(&reference.target);
-                    let configured =
-                        targets.filter(|target| *target != id && self.subjects[*target].instance.is_some());
-                    self.wants.items.extend(configured.map(dense));
+                    self.refers_to_itself |= targets.contains(&id);
+                    let mut configured = targets.filter(|target| self.subjects[*target].instance.is_some()).peekable();
+                    if configured.peek().is_none() {
+                        self.missing.entry(id).or_insert(reference);
+                    }
+                    self.wants.items.extend(configured.filter(|target| *target != id).map(dense));
                 }
             }
             self.wants.close();
@@ -216,10 +224,22 @@ impl<'a> Scene<'a> {
         targets.filter(|target| *target != id).collect()
     }
 
-    /// The first reference to a Resource that does not exist.
-    pub fn missing(&self, instance: &'a Instance) -> Option<&'a Reference> {
-        let exists = |target: Id| self.subjects[target].instance.is_some();
-        instance.references.iter().find(|reference| !self.resolve(&reference.target).any(exists))
+    /// Whether any object depends on itself, directly or through others. Far cheaper than finding who and how.
+    pub fn has_ring(&self) -> bool {
+        let count = self.subjects.len();
+        let mut open: Vec<usize> = (0..count).map(|id| self.wants.range(id).len()).collect();
+        let mut free: Vec<Id> = (0..count).filter(|id| open[*id] == 0).collect();
+        let mut ordered = 0;
+        while let Some(id) = free.pop() {
+            ordered += 1;
+            for dependent in self.dependents.of(id) {
+                open[dependent] -= 1;
+                if open[dependent] == 0 {
+                    free.push(dependent);
+                }
+            }
+        }
+        self.refers_to_itself || ordered < count
     }
 
     /// Whether the objects of a record are to be read before they are compared.

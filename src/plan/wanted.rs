@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use super::conform::{below_config, conform};
+use super::conform::{conform, located};
 use super::draft::{Block, Draft, Planned};
 use super::progress::{Next, Progress, Refreshed, Replacement, Topic, decided, marked};
 use super::scene::{Id, Scene, Subject};
@@ -54,7 +54,7 @@ pub(super) fn evaluate(seen: &Seen<'_, '_>, evaluator: &dyn Evaluate, id: Id, pr
     };
     let evaluated = match evaluator.evaluate(instance, seen) {
         Ok(value) => value,
-        Err(problems) => return block(below(subject, problems)),
+        Err(problems) => return block(located(instance, problems)),
     };
     let Some(schema) = scene.types.schema(&instance.type_name) else { return Next::Wait };
     let (config, problems) = conform(subject.address, evaluated, &schema);
@@ -146,14 +146,14 @@ pub(super) fn take_plan(
     result: Result<Option<PlanResponse>, DriverError>,
 ) -> Next {
     let subject = scene.subjects[id];
-    let found = below(subject, found);
+    let found = subject.instance.map_or_else(Vec::new, |instance| located(instance, found));
     let block = if found.iter().any(|problem| problem.severity == Severity::Error) {
         Block { diagnostics: found, waiting_for: Vec::new(), held: false, frozen: false }
     } else {
         progress.diagnostics.extend(found);
         let outcome = match result {
-            Ok(Some(response)) => judge(scene, id, progress, response).map_err(Block::broken),
-            Ok(None) => Err(Block::broken(contract::fault(subject.address, "driver gave no plan".to_owned()))),
+            Ok(Some(response)) => judge(scene, id, progress, response).map_err(|fault| Block::broken(*fault)),
+            Ok(None) => Err(Block::broken(*contract::fault(subject.address, "driver gave no plan".to_owned()))),
             Err(error) => Err(Block::failed(subject.address, "the change could not be planned", error)),
         };
         match outcome {
@@ -167,7 +167,7 @@ pub(super) fn take_plan(
 }
 
 /// From what the driver plans to an action.
-fn judge(scene: &Scene<'_>, id: Id, progress: &mut Progress, response: PlanResponse) -> Result<Next, Diagnostic> {
+fn judge(scene: &Scene<'_>, id: Id, progress: &mut Progress, response: PlanResponse) -> Result<Next, Box<Diagnostic>> {
     let subject = scene.subjects[id];
     let schema = scene.types.schema(&subject.type_name()).unwrap_or_default();
     let response = marked(response, &progress.config, &schema);
@@ -270,17 +270,6 @@ fn kept(subject: Subject<'_>, progress: &mut Progress, base: &Arc<RecordedObject
     let changed = recorded.is_none_or(|recorded| recorded.value != object.value);
     let diagnostics = std::mem::take(&mut progress.diagnostics);
     Draft { record_differs, changed, diagnostics, ..Draft::unchanged(Some(&object)) }
-}
-
-/// Problems found below `spec.config`, as problems of the object.
-fn below(subject: Subject<'_>, mut problems: Diagnostics) -> Diagnostics {
-    for problem in &mut problems {
-        problem.address = Some(subject.address.clone());
-        problem.source = problem.source.take().or_else(|| subject.instance.and_then(|i| i.source.clone()));
-        let path = problem.path.take().unwrap_or_default();
-        problem.path = Some(below_config(&path));
-    }
-    problems
 }
 
 impl Replacement {

@@ -3,5 +3,6 @@
 mod kit;
 mod scenarios;
 mod judge;
+mod cli;
 mod documents;
 mod tidy;

@@ -72,7 +72,7 @@ impl KubernetesObject {
             (Some(planned), None) => self.create(context, &request.config, planned).await,
             (Some(_), Some(prior)) => self.update(context, &request.config, prior).await,
         };
-        outcome.unwrap_or_else(|error| ApplyResponse { object: None, error: Some(error) })
+        outcome.unwrap_or_else(|error| ApplyResponse { object: None, error: Some(error), ..ApplyResponse::default() })
     }
 
     async fn create(
@@ -217,13 +217,14 @@ impl KubernetesObject {
         if let Some(Unsettled::Gone) = error {
             let message = format!("{} was deleted by somebody else while it was being set up", work.target);
             let error = DriverError { kind: ErrorKind::Transient, message, path: None, hint: None };
-            return ApplyResponse { object: None, error: Some(error) };
+            return ApplyResponse { object: None, error: Some(error), ..ApplyResponse::default() };
         }
         let error = error.map(|error| match error {
             Unsettled::Unseen(failure) => work.error("watch", &failure),
             error => error.told(&work.target),
         });
-        ApplyResponse { object: Some(object::state(&last, &work.manifest)), error }
+        // Webhooks and controllers have a say in what an object becomes.
+        ApplyResponse { object: Some(object::state(&last, &work.manifest)), error, tolerant: true }
     }
 
     /// Follows the object until kstatus says that it is current. `last` is the last state seen.

@@ -123,7 +123,7 @@ fn conclude_create(
     let mut failure = response.error.map(Failure::from);
     match (response.object, planned) {
         (Some(state), Some(planned)) => {
-            if failure.is_none() {
+            if failure.is_none() && !response.tolerant {
                 failure = broken_promise(record, &planned.planned, &state.value);
             }
             let mut object = made_object(&planned, state, schema);

@@ -61,7 +61,7 @@ async fn settle_update(task: &StepTask, before: &Stored, response: ApplyResponse
     };
     let mut failure = response.error.map(Failure::from);
     let made = response.object.is_some();
-    if let (None, Some(state)) = (&failure, &response.object) {
+    if let (None, Some(state), false) = (&failure, &response.object, response.tolerant) {
         failure = broken_promise(&record, &planned.planned, &state.value);
     }
     if failure.is_none() && !made {

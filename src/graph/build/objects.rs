@@ -1,44 +1,49 @@
 //! Configuration, records, changes and running steps joined, by number.
 
+use std::collections::BTreeMap;
+
 use indexmap::IndexMap;
 
 use super::super::ordering::{Leftover, Object, Part, Presence, StepOf};
 use super::removal;
 use crate::load::Config;
 use crate::model::{Action, Address, Change, DeposedKey, InstanceKey, Operation, Recorded, ReplaceOrder, Step};
-use crate::plan::{Plan, RunningStep};
+use crate::plan::{EffectiveLifecycle, Plan, RunningStep};
 
 /// All objects of a plan. Numbers are positions in address order; families that are referred to as a whole come
 /// after all objects.
 #[derive(Debug, Default)]
 pub(super) struct Joined<'a> {
-    /// The names, as far as they are somebody's else: families are named by their first part only.
     names: Vec<&'a Address>,
-    families: Vec<Address>,
     numbers: IndexMap<&'a Address, u32>,
+    families: Vec<Address>,
+    family_numbers: BTreeMap<&'a str, u32>,
     /// What the rules see.
     pub(super) objects: Vec<Object>,
     /// What the steps do.
-    pub(super) steps: Vec<Steps>,
+    pub(super) steps: Vec<Steps<'a>>,
     /// The version of each record; 0 without one.
     pub(super) versions: Vec<u64>,
-    /// Whether there is a record.
+    /// Whether there is a record with an object, or one under way.
     recorded: Vec<bool>,
 }
 
 /// What the steps of an object do.
 #[derive(Clone, Debug)]
-pub(super) struct Steps {
+pub(super) struct Steps<'a> {
     pub(super) make: Operation,
     pub(super) remove: Operation,
     pub(super) replaces: bool,
+    /// Who requires the object to be create-before-destroy.
+    pub(super) required_by: Option<&'a Address>,
     /// In the order of the object's leftovers in [`Object`].
     pub(super) leftovers: Vec<(DeposedKey, Operation)>,
 }
 
-impl Default for Steps {
+impl Default for Steps<'_> {
     fn default() -> Self {
-        Self { make: Operation::Create, remove: Operation::Destroy, replaces: false, leftovers: Vec::new() }
+        let (make, remove) = (Operation::Create, Operation::Destroy);
+        Self { make, remove, replaces: false, required_by: None, leftovers: Vec::new() }
     }
 }
 
@@ -52,6 +57,7 @@ impl<'a> Joined<'a> {
     /// Orphans: everything recorded, wanted or not. After this every object has its number.
     pub(super) fn orphans(&mut self, recorded: &'a Recorded) {
         self.names.extend(recorded.keys());
+        // Each of the sources is sorted, which a stable sort makes use of.
         self.names.sort();
         self.names.dedup();
         self.numbers = self.names.iter().copied().zip(0..).collect();
@@ -71,26 +77,30 @@ impl<'a> Joined<'a> {
         self.numbers.get(address).copied()
     }
 
-    /// What is to be done, and the effective flags.
-    pub(super) fn join_changes(&mut self, plan: &Plan) {
+    /// What is to be done, what is wanted, and the effective flags.
+    pub(super) fn join_changes(&mut self, plan: &'a Plan) {
+        let mut row = Row::default();
         for (address, lifecycle) in &plan.lifecycle {
-            if let Some(at) = self.number(address) {
-                self.objects[at as usize].create_before_destroy = lifecycle.create_before_destroy;
+            if let Some(at) = row.number(&self.names, address) {
+                self.objects[at].create_before_destroy = lifecycle.create_before_destroy;
+                self.steps[at].required_by = lifecycle.forced_by.last();
             }
         }
+        let mut row = Row::default();
         for address in plan.wants.keys() {
-            if let Some(at) = self.number(address) {
-                self.objects[at as usize].wanted = true;
+            if let Some(at) = row.number(&self.names, address) {
+                self.objects[at].wanted = true;
             }
         }
+        let mut row = Row::default();
         for change in &plan.changes {
-            if let Some(at) = self.number(&change.address) {
-                self.join_change(at as usize, change, !plan.lifecycle.contains_key(&change.address));
+            if let Some(at) = row.number(&self.names, &change.address) {
+                self.join_change(at, change, &plan.lifecycle);
             }
         }
     }
 
-    fn join_change(&mut self, at: usize, change: &Change, trust_order: bool) {
+    fn join_change(&mut self, at: usize, change: &Change, lifecycle: &BTreeMap<Address, EffectiveLifecycle>) {
         let (object, steps) = (&mut self.objects[at], &mut self.steps[at]);
         if let Some(key) = change.deposed {
             if matches!(change.action, Action::Destroy | Action::Forget) {
@@ -100,8 +110,9 @@ impl<'a> Joined<'a> {
             }
             return;
         }
-        if trust_order && change.order == Some(ReplaceOrder::CreateFirst) {
-            object.create_before_destroy = true;
+        if change.order == Some(ReplaceOrder::CreateFirst) && !object.create_before_destroy {
+            // The effective flag decides, since it takes part in inheritance; the order stands in for it.
+            object.create_before_destroy = !lifecycle.contains_key(&change.address);
         }
         match change.action {
             Action::NoOp | Action::Blocked => {}
@@ -117,7 +128,12 @@ impl<'a> Joined<'a> {
         if matches!(change.action, Action::Record | Action::Create | Action::Update | Action::Replace) {
             object.make = Presence::Planned;
         }
-        if matches!(change.action, Action::Replace | Action::Destroy | Action::Forget) {
+        let gives_up = match change.action {
+            // The old object stays deposed while something still uses it.
+            Action::Replace => change.hold_destroy.is_none(),
+            action => matches!(action, Action::Destroy | Action::Forget),
+        };
+        if gives_up {
             object.remove = Presence::Planned;
         }
         if matches!(change.action, Action::Destroy | Action::Forget) {
@@ -125,82 +141,72 @@ impl<'a> Joined<'a> {
         }
     }
 
+    /// References in expressions and `dependsOn`, which order alike.
+    pub(super) fn references(&mut self, plan: &'a Plan) {
+        let mut row = Row::default();
+        for (address, dependencies) in &plan.wants {
+            if let Some(at) = row.number(&self.names, address) {
+                let wants = dependencies.iter().filter_map(|to| self.wanted_number(to)).collect();
+                self.objects[at].wants = wants;
+            }
+        }
+    }
+
     /// What was used: each object's own record, the current object's and each leftover's. What is being made uses
     /// what it will be recorded with.
-    pub(super) fn join_records(&mut self, recorded: &Recorded, running: &[RunningStep]) {
+    pub(super) fn join_records(&mut self, recorded: &'a Recorded, running: &'a [RunningStep]) {
+        let mut row = Row::default();
         for (address, stored) in recorded {
-            let Some(at) = self.number(address).map(|at| at as usize) else { continue };
-            self.recorded[at] = stored.record.has_objects();
-            self.versions[at] = stored.version.0;
+            if let Some(at) = row.number(&self.names, address) {
+                self.recorded[at] = stored.record.has_objects();
+                self.versions[at] = stored.version.0;
+            }
+        }
+        let made = |step: &'a RunningStep| Some((&step.step.address, step.recorded.as_ref()?));
+        for (address, _) in running.iter().filter_map(made) {
+            self.numbers.get(address).into_iter().for_each(|&at| self.recorded[at as usize] = true);
+        }
+        let mut row = Row::default();
+        for (address, stored) in recorded {
+            let Some(at) = row.number(&self.names, address) else { continue };
             if let Some(current) = &stored.record.current {
-                self.objects[at].used = current.dependencies.iter().filter_map(|to| self.number(to)).collect();
+                self.objects[at].used = self.used_numbers(&current.dependencies);
             }
             for k in 0..self.objects[at].leftovers.len() {
-                let key = self.steps[at].leftovers[k].0;
-                if let Some(left) = stored.record.deposed.get(&key) {
-                    let used = left.dependencies.iter().filter_map(|to| self.number(to)).collect();
-                    self.objects[at].leftovers[k].used = used;
+                if let Some(left) = stored.record.deposed.get(&self.steps[at].leftovers[k].0) {
+                    self.objects[at].leftovers[k].used = self.used_numbers(&left.dependencies);
                 }
             }
         }
-        for step in running {
-            let (Some(at), Some(made)) = (self.number(&step.step.address), &step.recorded) else { continue };
-            let used: Vec<u32> = made.dependencies.iter().filter_map(|to| self.number(to)).collect();
-            self.objects[at as usize].used.extend(used);
-            self.recorded[at as usize] = true;
-        }
-    }
-
-    /// References in expressions and `dependsOn`, which order alike.
-    pub(super) fn references(&mut self, plan: &Plan) {
-        for (address, dependencies) in &plan.wants {
-            if let Some(at) = self.number(address) {
-                let wants = dependencies.iter().filter_map(|to| self.number(to)).collect();
-                self.objects[at as usize].wants = wants;
-            }
-        }
-    }
-
-    /// Dependencies on a whole family: one object without steps that wants each wanted instance, and used each
-    /// recorded one. A thousand dependents of a thousand instances are two thousand edges.
-    pub(super) fn families(&mut self, plan: &'a Plan, recorded: &'a Recorded) {
-        let mut numbers: IndexMap<&'a str, u32> = IndexMap::new();
-        for (address, dependencies) in &plan.wants {
+        for (address, made) in running.iter().filter_map(made) {
             let Some(at) = self.number(address) else { continue };
-            for to in dependencies.iter().filter(|to| to.key == InstanceKey::None) {
-                let is_single = self.number(to).is_some_and(|to| self.objects[to as usize].wanted);
-                if let Some(family) = (!is_single).then(|| self.family(&mut numbers, &to.name)).flatten() {
-                    self.objects[at as usize].wants.push(family);
-                }
-            }
-        }
-        for (address, stored) in recorded {
-            let Some(at) = self.number(address).map(|at| at as usize) else { continue };
-            for to in stored.record.current.iter().flat_map(|current| current.dependencies.iter()) {
-                if let Some(family) = self.recorded_family(&mut numbers, to) {
-                    self.objects[at].used.push(family);
-                }
-            }
-            for k in 0..self.objects[at].leftovers.len() {
-                let Some(left) = stored.record.deposed.get(&self.steps[at].leftovers[k].0) else { continue };
-                for to in left.dependencies.iter() {
-                    if let Some(family) = self.recorded_family(&mut numbers, to) {
-                        self.objects[at].leftovers[k].used.push(family);
-                    }
-                }
-            }
+            let used = self.used_numbers(&made.dependencies);
+            self.objects[at as usize].used.extend(used);
         }
     }
 
-    /// The family that a recorded dependency means, when it means no single object.
-    fn recorded_family(&mut self, numbers: &mut IndexMap<&'a str, u32>, to: &'a Address) -> Option<u32> {
-        let is_single = self.number(to).is_some_and(|to| self.recorded[to as usize]);
-        (to.key == InstanceKey::None && !is_single).then(|| self.family(numbers, &to.name)).flatten()
+    fn used_numbers(&mut self, dependencies: &'a [Address]) -> Vec<u32> {
+        dependencies.iter().filter_map(|to| self.used_number(to)).collect()
     }
 
-    /// The number of a family; `None` when it has no instances.
-    fn family(&mut self, numbers: &mut IndexMap<&'a str, u32>, name: &'a str) -> Option<u32> {
-        if let Some(&at) = numbers.get(name) {
+    /// The object, or the family, that a reference means.
+    fn wanted_number(&mut self, to: &'a Address) -> Option<u32> {
+        let single = self.number(to);
+        let is_family = to.key == InstanceKey::None && !single.is_some_and(|at| self.objects[at as usize].wanted);
+        if is_family { self.family(&to.name).or(single) } else { single }
+    }
+
+    /// The object, or the family, that a recorded dependency means.
+    fn used_number(&mut self, to: &'a Address) -> Option<u32> {
+        let single = self.number(to);
+        let is_family = to.key == InstanceKey::None && !single.is_some_and(|at| self.recorded[at as usize]);
+        if is_family { self.family(&to.name).or(single) } else { single }
+    }
+
+    /// The number of a family: one object without steps that wants each wanted instance, and used each recorded one.
+    /// A thousand dependents of a thousand instances are two thousand edges. `None` when there is no instance.
+    fn family(&mut self, name: &'a str) -> Option<u32> {
+        if let Some(&at) = self.family_numbers.get(name) {
             return Some(at);
         }
         let start = self.names.partition_point(|address| *address.name < *name);
@@ -217,9 +223,10 @@ impl<'a> Joined<'a> {
         let used = instances.into_iter().filter(|&at| self.recorded[at as usize]).collect();
         self.objects.push(Object { wanted: true, wants, used, ..Object::default() });
         self.steps.push(Steps::default());
+        // No record of a family is ever the oldest: its edges are nobody's to edit.
         self.versions.push(u64::MAX);
         self.families.push(Address::single(name));
-        numbers.insert(name, at);
+        self.family_numbers.insert(name, at);
         Some(at)
     }
 
@@ -254,6 +261,20 @@ impl<'a> Joined<'a> {
         again
     }
 
+    /// The step of a number.
+    pub(super) fn step(&self, of: StepOf) -> Step {
+        let steps = &self.steps[of.object as usize];
+        let (operation, deposed, replaces) = match of.part {
+            Part::Make => (steps.make, None, steps.replaces),
+            Part::Remove => (steps.remove, None, steps.replaces),
+            Part::Leftover(k) => {
+                let (key, operation) = steps.leftovers[k as usize];
+                (operation, Some(key), false)
+            }
+        };
+        Step { address: self.name(of.object).clone(), deposed, operation, replaces }
+    }
+
     /// Whether a step is under way.
     pub(super) fn is_running(&self, of: StepOf) -> bool {
         let object = &self.objects[of.object as usize];
@@ -263,5 +284,23 @@ impl<'a> Joined<'a> {
             Part::Leftover(k) => object.leftovers[k as usize].remove,
         };
         presence == Presence::Running
+    }
+}
+
+/// Finds the numbers of addresses, at once when they come in address order.
+#[derive(Default)]
+struct Row {
+    at: usize,
+}
+
+impl Row {
+    fn number(&mut self, names: &[&Address], address: &Address) -> Option<usize> {
+        while names.get(self.at).is_some_and(|name| *name < address) {
+            self.at += 1;
+        }
+        if names.get(self.at) != Some(&address) {
+            self.at = names.binary_search(&address).ok()?;
+        }
+        Some(self.at)
     }
 }

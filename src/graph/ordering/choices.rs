@@ -107,8 +107,7 @@ impl Choices {
         let is_leftover =
             |node: u32| world.steps.get(node as usize).is_some_and(|step| matches!(step.part, Part::Leftover(_)));
         let among = inner.edges.iter().map(|edge| (edge.from, edge.to));
-        let among =
-            Adjacency::new(inner.ring_of.len(), among.filter(|&(a, b)| is_leftover(a) && is_leftover(b)).collect());
+        let among = Adjacency::new(inner.ring_of.len(), among.filter(|&(a, b)| is_leftover(a) && is_leftover(b)));
         let before = self.dropped.len();
         for ring in among.rings() {
             let pairs = ring.iter().flat_map(|&from| among.of(from).iter().map(move |&to| (from, to)));
@@ -191,7 +190,7 @@ impl Inner {
             ring != NONE && ring == ring_of[edge.to as usize]
         };
         let edges: Vec<Edge> = draft.edges.iter().filter(is_inner).copied().collect();
-        let waits = Adjacency::new(draft.nodes(), edges.iter().map(|edge| (edge.from, edge.to)).collect());
+        let waits = Adjacency::new(draft.nodes(), edges.iter().map(|edge| (edge.from, edge.to)));
         Self { ring_of, edges, waits }
     }
 

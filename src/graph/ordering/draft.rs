@@ -67,7 +67,7 @@ impl Draft {
 
     /// Who waits for whom.
     pub(super) fn adjacency(&self) -> Adjacency {
-        Adjacency::new(self.nodes(), self.edges.iter().map(|edge| (edge.from, edge.to)).collect())
+        Adjacency::new(self.nodes(), self.edges.iter().map(|edge| (edge.from, edge.to)))
     }
 
     /// The strongly connected components that hold a ring.
@@ -75,7 +75,7 @@ impl Draft {
         self.adjacency().rings()
     }
 
-    /// The number of nodes and the sorted edges, without the junctions that no step leads to and without doubles:
+    /// The number of nodes and the edges, without the junctions that no step leads to and without doubles:
     /// of several reasons between two nodes the first rule's is kept.
     pub(super) fn finish(mut self) -> (usize, Vec<Edge>) {
         self.edges.sort_unstable();
@@ -100,7 +100,6 @@ impl Draft {
         for edge in &mut self.edges {
             (edge.from, edge.to) = (number[edge.from as usize], number[edge.to as usize]);
         }
-        self.edges.sort_unstable();
         (nodes as usize, self.edges)
     }
 }

@@ -103,5 +103,5 @@ fn add_one_by_one(draft: &mut Draft, candidates: &[(u32, u32)], rings: &[Vec<u32
 fn ways_on(draft: &Draft) -> Adjacency {
     let is_way = |because: Because| matches!(because, Because::Onward | Because::References);
     let edges = draft.edges.iter().filter(|edge| is_way(edge.because));
-    Adjacency::new(draft.nodes(), edges.map(|edge| (edge.from, edge.to)).collect())
+    Adjacency::new(draft.nodes(), edges.map(|edge| (edge.from, edge.to)))
 }

@@ -82,7 +82,11 @@ impl Chains {
         });
         let changing = draft.chain(world.used_order.iter().rev(), count, |at, chain, found| {
             if !choices.waits_for_all_above(world, at) {
-                found.push(world.make[at as usize]);
+                // Whoever stands above, and changes, waits for what it still wants.
+                let is_implied = world.users.of(at).iter().any(|&user| world.makes(user) && world.wants.has(user, at));
+                if !is_implied {
+                    found.push(world.make[at as usize]);
+                }
                 onward(chain, world.users.of(at), found);
             }
         });
@@ -156,8 +160,10 @@ impl Rules<'_> {
     fn dependents_go_before_changes(&mut self, at: u32) {
         let world = self.world;
         let goes_late = self.choices.goes_late(world, at);
-        if world.makes(at) && (goes_late || !world.removes(at)) {
-            // A delete-first replacement waits for its own destroy, and that one for every dependent's.
+        // A delete-first replacement waits for its own destroy, and that one for every dependent's. What the object
+        // still wants waits for all that go above it, and so for all above the object.
+        let has_base = world.wants.of(at).iter().any(|&to| world.makes(to) && world.used.has(at, to));
+        if world.makes(at) && (goes_late || !world.removes(at)) && !has_base {
             let make = world.make[at as usize];
             self.wait_for_chain(make, |chains| &chains.going_early, world.users.of(at), Because::DependentGoesFirst);
         }

@@ -17,19 +17,43 @@ pub(super) struct Adjacency {
 
 impl Adjacency {
     /// From pairs in any order; doubled pairs count once.
-    pub(super) fn new(count: usize, mut pairs: Vec<(u32, u32)>) -> Self {
-        if !pairs.is_sorted() {
-            pairs.sort_unstable();
-        }
-        pairs.dedup();
+    pub(super) fn new(count: usize, pairs: impl Iterator<Item = (u32, u32)> + Clone) -> Self {
         let mut starts = vec![0; count + 1];
-        for &(from, _) in &pairs {
+        for (from, _) in pairs.clone() {
             starts[from as usize + 1] += 1;
         }
         for at in 0..count {
             starts[at + 1] += starts[at];
         }
-        Self { starts, items: pairs.into_iter().map(|(_, to)| to).collect() }
+        let mut next = starts.clone();
+        let mut items = vec![0; starts[count] as usize];
+        for (from, to) in pairs {
+            items[next[from as usize] as usize] = to;
+            next[from as usize] += 1;
+        }
+        let mut list = Self { starts, items };
+        list.sort_each();
+        list
+    }
+
+    /// Sorts what each number points at, and closes the gaps that doubles leave.
+    fn sort_each(&mut self) {
+        let mut end = 0;
+        for at in 0..self.len() {
+            let range = self.starts[at] as usize..self.starts[at + 1] as usize;
+            self.starts[at] = end as u32;
+            let start = end;
+            self.items[range.clone()].sort_unstable();
+            for from in range {
+                if end == start || self.items[end - 1] != self.items[from] {
+                    self.items[end] = self.items[from];
+                    end += 1;
+                }
+            }
+        }
+        let last = self.len();
+        self.starts[last] = end as u32;
+        self.items.truncate(end);
     }
 
     /// How many numbers there are.
@@ -48,13 +72,13 @@ impl Adjacency {
     }
 
     /// Every pair, sorted.
-    pub(super) fn pairs(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
+    pub(super) fn pairs(&self) -> impl Iterator<Item = (u32, u32)> + Clone + '_ {
         (0..self.len() as u32).flat_map(|from| self.of(from).iter().map(move |&to| (from, to)))
     }
 
     /// The same with every arrow turned round.
     pub(super) fn reversed(&self) -> Self {
-        Self::new(self.len(), self.pairs().map(|(from, to)| (to, from)).collect())
+        Self::new(self.len(), self.pairs().map(|(from, to)| (to, from)))
     }
 
     /// Every number after what it points at, and how many of them that holds for: those from there on stand in

@@ -53,15 +53,13 @@ impl<'a> World<'a> {
             numbered()
                 .filter(|(object, _)| object.wanted)
                 .flat_map(|(object, at)| object.wants.iter().map(move |&to| (at, to)))
-                .filter(|&(from, to)| from != to && objects[to as usize].wanted)
-                .collect(),
+                .filter(|&(from, to)| from != to && objects[to as usize].wanted),
         );
         let used = Adjacency::new(
             count,
             numbered()
                 .flat_map(|(object, at)| object.used.iter().map(move |&to| (at, to)))
-                .filter(|(from, to)| from != to)
-                .collect(),
+                .filter(|(from, to)| from != to),
         );
         let mut world = Self {
             objects,
@@ -111,7 +109,7 @@ impl<'a> World<'a> {
             }
         }
         let pairs = self.leftovers.iter().zip(0_u32..);
-        let pairs = pairs.flat_map(|(left, at)| left.used.iter().map(move |&object| (object, at))).collect();
+        let pairs = pairs.flat_map(|(left, at)| left.used.iter().map(move |&object| (object, at)));
         self.leftover_users = Adjacency::new(self.objects.len(), pairs);
     }
 

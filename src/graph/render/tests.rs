@@ -129,12 +129,12 @@ fn forgetting_takes_part_in_the_order() {
     check(
         "a: forget\n b: orphan, used a",
         expect![[r#"
-        b forget
-        b create
-          after b forget: b is made anew only after the old one is gone
-        a forget
-          after b create: b no longer uses a, which stays until b has let go of it
-    "#]],
+            b create
+            b forget
+              after b create: b is create-before-destroy: the old object goes last
+            a forget
+              after b forget: a goes only after b, which uses it
+        "#]],
     );
 }
 

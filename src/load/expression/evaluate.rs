@@ -13,8 +13,9 @@ impl Program {
     /// whether or not the branch that reads it is taken.
     pub(super) fn evaluate(&self, scope: &dyn Scope) -> Result<Value, Problem> {
         let reads: Vec<Read> = self.slots.iter().map(|slot| slot.read(scope)).collect();
-        let values = || reads.iter().filter_map(|read| read.as_ref().ok()?.as_ref());
-        let sensitive = values().any(Value::has_sensitive);
+        let found = || reads.iter().filter_map(|read| read.as_ref().ok());
+        let values = || found().filter_map(|found| found.value.as_ref());
+        let sensitive = found().any(|found| found.sensitive) || values().any(Value::has_sensitive);
         let value = if values().any(Value::has_unknown) {
             Value::Unknown
         } else {
@@ -54,8 +55,25 @@ impl Program {
     }
 }
 
-/// What a slot's path gave: `Ok(None)` for an optional that is none.
-type Read = Result<Option<Value>, Problem>;
+/// What a slot's path gave.
+type Read = Result<Found, Problem>;
+
+struct Found {
+    /// `None` when nothing stands there and nothing need stand there.
+    value: Option<Value>,
+    /// Nothing stands there, in something sensitive.
+    sensitive: bool,
+}
+
+impl Found {
+    fn value(value: Value) -> Self {
+        Self { value: Some(value), sensitive: false }
+    }
+
+    fn nothing_in(parent: &Value) -> Self {
+        Self { value: None, sensitive: matches!(parent, Value::Sensitive(_)) }
+    }
+}
 
 enum Failure {
     Execution(ExecutionError),
@@ -66,16 +84,13 @@ enum Failure {
 impl Slot {
     fn read(&self, scope: &dyn Scope) -> Read {
         let whole = self.access.read(scope);
-        match (self.how, whole) {
-            (How::Value, whole) => whole.map(Some),
+        let from = match self.how {
+            How::Value => return whole.map(Found::value),
             // Whether there is such an attribute can be asked of everything but an absent object.
-            (How::Presence, whole) => whole.map(Some).or_else(|_| {
-                let parent = self.access.segments.len().saturating_sub(1);
-                self.prefix(parent).read(scope).map(|_| None)
-            }),
-            (How::Optional(_), Ok(value)) => Ok(Some(value)),
-            (How::Optional(from), Err(_)) => self.prefix(from).read(scope).map(|_| None),
-        }
+            How::Presence => self.access.segments.len().saturating_sub(1),
+            How::Optional(from) => from,
+        };
+        whole.map(Found::value).or_else(|_| Ok(Found::nothing_in(&self.prefix(from).read(scope)?)))
     }
 
     fn prefix(&self, segments: usize) -> Access {
@@ -83,7 +98,7 @@ impl Slot {
     }
 
     fn bind(&self, read: &Read) -> Result<Option<Box<dyn Val>>, ExecutionError> {
-        let Ok(value) = read else { return Ok(None) };
+        let Ok(Found { value, .. }) = read else { return Ok(None) };
         let converted = || match value {
             Some(value) => Box::<dyn Val>::try_from(convert::to_cel(value)).map(Some),
             None => Ok(None),

@@ -59,7 +59,7 @@ pub(super) fn resolve(
     interner: &mut Interner,
 ) -> Result<Option<Access>, Problem> {
     let (root, shown) = match name {
-        "ns" => (Root::Namespace, name.to_owned()),
+        "ns" => (Root::Namespace, interner.get(name)),
         "resources" => {
             let target = match segments.first() {
                 Some(Segment::Name(target)) => target.clone(),
@@ -75,14 +75,14 @@ pub(super) fn resolve(
                 return Err(Problem::new(format!("no Resource can be named `{target}`")).hint(NAME_RULE));
             }
             let shown = format!("resources[{}]", serde_json::Value::from(target.as_ref()));
-            (Root::Object(Address::single(target)), shown)
+            (Root::Object(Address::single(target)), interner.get(&shown))
         }
         _ if LITERALS.contains(&name) => return Ok(None),
         _ if TYPES.contains(&name) && segments.is_empty() => return Ok(None),
         _ if is_reserved(name) => return Err(reserved(name)),
-        _ => (Root::Object(Address::single(resource_name(name, interner)?)), name.to_owned()),
+        _ => (Root::Object(Address::single(resource_name(name, interner)?)), interner.get(name)),
     };
-    Ok(Some(Access { root, shown: shown.into(), segments: segments.into() }))
+    Ok(Some(Access { root, shown, segments: segments.into() }))
 }
 
 const NAME_RULE: &str = "names consist of lower-case letters, digits and `-`, which expressions write as `_`";

@@ -77,8 +77,19 @@ fn evaluate(text: &str) -> String {
 /// One line for each text: the text, and what it gives.
 #[expect(clippy::needless_pass_by_value, reason = "`expect!` makes values")]
 fn check(texts: &[&str], expected: Expect) {
-    let lines: String = texts.iter().map(|text| format!("{text}  =>  {}\n", evaluate(text))).collect();
-    expected.assert_eq(&lines);
+    let lines: Vec<String> = texts.iter().map(|text| format!("{text}  =>  {}\n", evaluate(text))).collect();
+    expected.assert_eq(&lines.concat());
+}
+
+/// One object whose attribute is a number.
+struct Big(Number);
+impl Scope for Big {
+    fn object(&self, _: &Address) -> Option<Value> {
+        Some(Value::map([("n", Value::Number(self.0.clone()))]))
+    }
+    fn namespace(&self) -> Value {
+        Value::Null
+    }
 }
 
 #[test]
@@ -122,15 +133,6 @@ fn a_plain_path_passes_its_value_through_untouched() {
         "#]],
     );
     let big = Number::parse("123456789012345678901234567890").unwrap();
-    struct Big(Number);
-    impl Scope for Big {
-        fn object(&self, _: &Address) -> Option<Value> {
-            Some(Value::map([("n", Value::Number(self.0.clone()))]))
-        }
-        fn namespace(&self) -> Value {
-            Value::Null
-        }
-    }
     assert_eq!(parse("${a.n}").0.evaluate(&Big(big.clone())), Ok(Value::Number(big.clone())));
     assert_eq!(parse("n=${a.n}").0.evaluate(&Big(big)), Ok("n=123456789012345678901234567890".into()));
 }
@@ -210,6 +212,8 @@ fn marks_are_judged_before_anything_is_evaluated() {
             "${has(new.id)}",
             "${later.?x.orValue(1)}",
             "${{'a': new.name}}",
+            "${has(secret.no)}",
+            "${secret.?no.orValue(1)}",
         ],
         expect![[r#"
             ${new.id + 'x'}  =>  (unknown)
@@ -227,6 +231,8 @@ fn marks_are_judged_before_anything_is_evaluated() {
             ${has(new.id)}  =>  (unknown)
             ${later.?x.orValue(1)}  =>  (unknown)
             ${{'a': new.name}}  =>  {a: "n"}
+            ${has(secret.no)}  =>  (sensitive false)
+            ${secret.?no.orValue(1)}  =>  (sensitive 1)
         "#]],
     );
 }

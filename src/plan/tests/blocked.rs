@@ -106,7 +106,7 @@ fn a_misspelt_attribute_is_refused_before_the_driver_is_asked() {
     check(
         "want a inptu=1",
         expect![[r#"
-            a Blocked InvalidConfig: spec.config.inptu: is no attribute of this type
+            a Blocked InvalidConfig: spec.config.inptu: is no attribute of this type (hint: did you mean `input`?)
             error a InvalidConfig"#]],
     );
 }

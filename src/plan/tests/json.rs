@@ -31,58 +31,58 @@ fn people_read_signs_fields_reasons_and_a_summary() {
     check(
         &text,
         &expect![[r#"
-          # blocked is blocked
-          # DependencyNotFound: spec.config.input: refers to `nothing`, which does not exist
+              # blocked is blocked
+              # DependencyNotFound: spec.config.input: refers to `nothing`, which does not exist
 
-          # changed will be updated in place
-          ~ thing changed
-              ~ input = 1 -> 2
-              + output = (known after apply)
-              ~ ports = [
-                  ~ [1] = 2 -> 3
-                ]
-                # 2 unchanged
+              # changed will be updated in place
+              ~ thing changed
+                  ~ input = 1 -> 2
+                  + output = (known after apply)
+                  ~ ports = [
+                      ~ [1] = 2 -> 3
+                    ]
+                    # 2 unchanged
 
-          # gone will be destroyed (no longer wanted)
-          - thing gone
-              - id = "GONE"
+              # gone will be destroyed (no longer wanted)
+              - thing gone
+                  - id = "GONE"
 
-          # new will be created
-          + thing new
-              + id = (known after apply)
-              + input = 1
-              + output = (known after apply)
-              + secret = (sensitive value)
+              # new will be created
+              + thing new
+                  + id = (known after apply)
+                  + input = 1
+                  + output = (known after apply)
+                  + secret = (sensitive value)
 
-          # noted stays; only its record changes (`preventDestroy` changed)
+              # noted stays; only its record changes (`preventDestroy` changed)
 
-          # replaced will be replaced: created, then destroyed (attributes force it)
-          +/- thing replaced
-              ~ force = 1 -> 2 # forces replacement
-              ~ id = "REPLACED" -> (known after apply)
-              + output = (known after apply)
+              # replaced will be replaced: created, then destroyed (attributes force it)
+              +/- thing replaced
+                  ~ force = 1 -> 2 # forces replacement
+                  ~ id = "REPLACED" -> (known after apply)
+                  + output = (known after apply)
 
-          # replaced (deposed 00000001) will be destroyed (left over from a replacement)
-          - thing replaced (deposed 00000001)
-              - id = "older"
+              # replaced (deposed 00000001) will be destroyed (left over from a replacement)
+              - thing replaced (deposed 00000001)
+                  - id = "older"
 
-        error: blocked: spec.config.input: refers to `nothing`, which does not exist
+            error: blocked: spec.config.input: refers to `nothing`, which does not exist
 
-        Plan: 1 to create, 1 to update, 1 to replace, 2 to destroy. 1 blocked.
-    "#]],
+            Plan: 1 to create, 1 to update, 1 to replace, 2 to destroy. 1 blocked.
+        "#]],
     );
 }
 
 #[test]
 fn colours_are_an_addition_only() {
     let plan = World::parse(SITUATION).plan();
-    let (mut plain, mut ansi) = (String::new(), String::new());
+    let (mut plain, mut coloured) = (String::new(), String::new());
     render::write(&plan, Style::Plain, &mut plain).unwrap();
-    render::write(&plan, Style::Ansi, &mut ansi).unwrap();
+    render::write(&plan, Style::Ansi, &mut coloured).unwrap();
     for code in ["32", "33", "31", "2", "1", "0"] {
-        ansi = ansi.replace(&format!("\u{1b}[{code}m"), "");
+        coloured = coloured.replace(&format!("\u{1b}[{code}m"), "");
     }
-    assert_eq!(plain, ansi);
+    assert_eq!(plain, coloured);
 }
 
 #[test]
@@ -106,170 +106,170 @@ fn programs_read_the_documented_format() {
     check(
         &serde_json::to_string_pretty(&value).unwrap(),
         &expect![[r#"
-        {
-          "changes": [
             {
-              "action": "Blocked",
-              "address": "blocked",
-              "after": null,
-              "afterUnknown": {},
-              "before": null,
-              "deposedKey": null,
-              "order": null,
-              "reason": "DependencyNotFound",
-              "replacePaths": [],
-              "type": "thing"
-            },
-            {
-              "action": "Update",
-              "address": "changed",
-              "after": {
-                "id": "CHANGED",
-                "input": 2,
-                "ports": [
-                  1,
-                  3
-                ]
-              },
-              "afterUnknown": {
-                "output": true
-              },
-              "before": {
-                "id": "CHANGED",
-                "input": 1,
-                "ports": [
-                  1,
-                  2
-                ]
-              },
-              "deposedKey": null,
-              "order": null,
-              "reason": "",
-              "replacePaths": [],
-              "type": "thing"
-            },
-            {
-              "action": "Destroy",
-              "address": "gone",
-              "after": null,
-              "afterUnknown": {},
-              "before": {
-                "id": "GONE",
-                "input": 1
-              },
-              "deposedKey": null,
-              "order": null,
-              "reason": "no longer wanted",
-              "replacePaths": [],
-              "type": "thing"
-            },
-            {
-              "action": "Create",
-              "address": "new",
-              "after": {
-                "input": 1,
-                "secret": {
-                  "sensitive": true
+              "changes": [
+                {
+                  "action": "Blocked",
+                  "address": "blocked",
+                  "after": null,
+                  "afterUnknown": {},
+                  "before": null,
+                  "deposedKey": null,
+                  "order": null,
+                  "reason": "DependencyNotFound",
+                  "replacePaths": [],
+                  "type": "thing"
+                },
+                {
+                  "action": "Update",
+                  "address": "changed",
+                  "after": {
+                    "id": "CHANGED",
+                    "input": 2,
+                    "ports": [
+                      1,
+                      3
+                    ]
+                  },
+                  "afterUnknown": {
+                    "output": true
+                  },
+                  "before": {
+                    "id": "CHANGED",
+                    "input": 1,
+                    "ports": [
+                      1,
+                      2
+                    ]
+                  },
+                  "deposedKey": null,
+                  "order": null,
+                  "reason": "",
+                  "replacePaths": [],
+                  "type": "thing"
+                },
+                {
+                  "action": "Destroy",
+                  "address": "gone",
+                  "after": null,
+                  "afterUnknown": {},
+                  "before": {
+                    "id": "GONE",
+                    "input": 1
+                  },
+                  "deposedKey": null,
+                  "order": null,
+                  "reason": "no longer wanted",
+                  "replacePaths": [],
+                  "type": "thing"
+                },
+                {
+                  "action": "Create",
+                  "address": "new",
+                  "after": {
+                    "input": 1,
+                    "secret": {
+                      "sensitive": true
+                    }
+                  },
+                  "afterUnknown": {
+                    "id": true,
+                    "output": true
+                  },
+                  "before": null,
+                  "deposedKey": null,
+                  "order": null,
+                  "reason": "",
+                  "replacePaths": [],
+                  "type": "thing"
+                },
+                {
+                  "action": "Record",
+                  "address": "noted",
+                  "after": {
+                    "id": "NOTED",
+                    "input": 1
+                  },
+                  "afterUnknown": {},
+                  "before": {
+                    "id": "NOTED",
+                    "input": 1
+                  },
+                  "deposedKey": null,
+                  "order": null,
+                  "reason": "`preventDestroy` changed",
+                  "replacePaths": [],
+                  "type": "thing"
+                },
+                {
+                  "action": "Replace",
+                  "address": "replaced",
+                  "after": {
+                    "force": 2
+                  },
+                  "afterUnknown": {
+                    "id": true,
+                    "output": true
+                  },
+                  "before": {
+                    "force": 1,
+                    "id": "REPLACED"
+                  },
+                  "deposedKey": null,
+                  "order": "CreateFirst",
+                  "reason": "attributes force it",
+                  "replacePaths": [
+                    "force"
+                  ],
+                  "type": "thing"
+                },
+                {
+                  "action": "Destroy",
+                  "address": "replaced",
+                  "after": null,
+                  "afterUnknown": {},
+                  "before": {
+                    "id": "older"
+                  },
+                  "deposedKey": "00000001",
+                  "order": null,
+                  "reason": "left over from a replacement",
+                  "replacePaths": [],
+                  "type": "thing"
+                },
+                {
+                  "action": "NoOp",
+                  "address": "same",
+                  "after": {
+                    "id": "SAME",
+                    "input": 1
+                  },
+                  "afterUnknown": {},
+                  "before": {
+                    "id": "SAME",
+                    "input": 1
+                  },
+                  "deposedKey": null,
+                  "order": null,
+                  "reason": "",
+                  "replacePaths": [],
+                  "type": "thing"
                 }
-              },
-              "afterUnknown": {
-                "id": true,
-                "output": true
-              },
-              "before": null,
-              "deposedKey": null,
-              "order": null,
-              "reason": "",
-              "replacePaths": [],
-              "type": "thing"
-            },
-            {
-              "action": "Record",
-              "address": "noted",
-              "after": {
-                "id": "NOTED",
-                "input": 1
-              },
-              "afterUnknown": {},
-              "before": {
-                "id": "NOTED",
-                "input": 1
-              },
-              "deposedKey": null,
-              "order": null,
-              "reason": "`preventDestroy` changed",
-              "replacePaths": [],
-              "type": "thing"
-            },
-            {
-              "action": "Replace",
-              "address": "replaced",
-              "after": {
-                "force": 2
-              },
-              "afterUnknown": {
-                "id": true,
-                "output": true
-              },
-              "before": {
-                "force": 1,
-                "id": "REPLACED"
-              },
-              "deposedKey": null,
-              "order": "CreateFirst",
-              "reason": "attributes force it",
-              "replacePaths": [
-                "force"
               ],
-              "type": "thing"
-            },
-            {
-              "action": "Destroy",
-              "address": "replaced",
-              "after": null,
-              "afterUnknown": {},
-              "before": {
-                "id": "older"
-              },
-              "deposedKey": "00000001",
-              "order": null,
-              "reason": "left over from a replacement",
-              "replacePaths": [],
-              "type": "thing"
-            },
-            {
-              "action": "NoOp",
-              "address": "same",
-              "after": {
-                "id": "SAME",
-                "input": 1
-              },
-              "afterUnknown": {},
-              "before": {
-                "id": "SAME",
-                "input": 1
-              },
-              "deposedKey": null,
-              "order": null,
-              "reason": "",
-              "replacePaths": [],
-              "type": "thing"
-            }
-          ],
-          "diagnostics": [
-            {
-              "address": "blocked",
-              "detail": "",
-              "severity": "error",
-              "summary": "spec.config.input: refers to `nothing`, which does not exist"
-            }
-          ],
-          "formatVersion": "1",
-          "graph": {
-            "edges": [],
-            "nodes": []
-          }
-        }"#]],
+              "diagnostics": [
+                {
+                  "address": "blocked",
+                  "detail": "",
+                  "severity": "error",
+                  "summary": "spec.config.input: refers to `nothing`, which does not exist"
+                }
+              ],
+              "formatVersion": "1",
+              "graph": {
+                "edges": [],
+                "nodes": []
+              }
+            }"#]],
     );
 }
 

@@ -175,3 +175,46 @@ fn what_depends_on_an_object_that_is_just_being_destroyed_waits() {
             warning - RunAgain: 1 object(s) wait for what this plan does (hint: run apply again)"#]],
     );
 }
+
+#[track_caller]
+fn check_asked(situation: &str, expected: &[&str]) {
+    let world = super::World::parse(situation);
+    world.plan();
+    assert_eq!(*world.asked.borrow(), expected);
+}
+
+#[test]
+fn an_object_is_asked_about_once_its_dependencies_are_decided() {
+    check_asked(
+        "
+         want a input=${b.id}
+         want b input=1
+         have a input=B
+         have b input=1",
+        &["read b", "plan b change", "read a", "plan a change"],
+    );
+}
+
+#[test]
+fn a_replacement_is_planned_as_a_change_and_then_as_a_new_object() {
+    check_asked("want a force=2\nhave a force=1\noption no-refresh", &["plan a change", "plan a new"]);
+}
+
+#[test]
+fn a_requested_replacement_is_planned_as_a_new_object_at_once() {
+    check_asked("want a\nhave a\noption replace=a", &["read a", "plan a new"]);
+}
+
+#[test]
+fn nothing_is_asked_about_what_is_settled_or_cannot_be_planned() {
+    check_asked(
+        "
+         want a input=1
+         have a input=5
+         want b inptu=1
+         want c after=nothing
+         have c
+         option settled=a",
+        &[],
+    );
+}

@@ -7,7 +7,7 @@ use super::plain::{self, Terms, closure};
 /// For each step the set of steps that it waits for in the end. Junctions count as what they lead to.
 pub(super) fn reach(ordering: &Ordering) -> Vec<u64> {
     let mut below = vec![0_u64; ordering.nodes];
-    let adjacency = Adjacency::new(ordering.nodes, ordering.edges.iter().map(|edge| (edge.from, edge.to)).collect());
+    let adjacency = Adjacency::new(ordering.nodes, ordering.edges.iter().map(|edge| (edge.from, edge.to)));
     let (targets_first, sound) = adjacency.targets_first();
     assert_eq!(sound, ordering.nodes, "a ring");
     for at in targets_first {
