@@ -3,6 +3,7 @@
 //! Nothing outside of this module and `execute` knows which driver an object has. Planning asks through
 //! `plan::Ask`, which `execute` answers by calling the driver.
 
+pub mod offline;
 pub mod registry;
 
 mod arguments;

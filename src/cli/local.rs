@@ -16,9 +16,9 @@ use super::state::records::{Editor, Records};
 use crate::driver::Registry;
 use crate::driver::kubernetes_object::{KubernetesObject, OwnerScope};
 use crate::execute::{self, Engine, HolderState, Limits, Recovery};
-use crate::load::{self, Config};
-use crate::model::{Address, Diagnostics, Holder, Reason, Stored, Value};
-use crate::plan::Held;
+use crate::load::{self, Config, Instance};
+use crate::model::{Address, Diagnostics, Holder, Reason, Recorded, Stored, Value};
+use crate::plan::{Held, PlanOptions};
 use crate::process::{Random as _, SystemClock, SystemRandom};
 use crate::store::{Loaded, StateError, StateFile};
 
@@ -87,13 +87,22 @@ pub async fn open(files: &Files, limits: Limits, console: Console) -> anyhow::Re
     Ok(Session { engine, situation })
 }
 
-/// Reads files for `validate`.
-pub fn check(sources: &[PathBuf]) -> Checked {
+/// Checks files for `validate`: all that can be said without records, a cluster or an account. Everything counts as
+/// new, so what is told is wrong whatever exists.
+pub async fn check(sources: &[PathBuf], limits: Limits) -> Checked {
     let wanted = read(sources);
+    let kubernetes = KubernetesObject::local(OwnerScope::Fixed("validate".into()), Arc::new(SystemClock));
+    let engine = look::planning_engine(Registry::built_in(kubernetes).offline(), limits);
+    let mut config = wanted.config;
+    for instance in config.instances.values_mut().filter(|instance| instance.import.is_some() || instance.suspended) {
+        // Whether something exists, or is to be left alone for now, says nothing about the manifest.
+        *instance = Arc::new(Instance { import: None, suspended: false, ..instance.as_ref().clone() });
+    }
+    let options = PlanOptions { namespace_value: wanted.namespace, ..PlanOptions::default() };
+    let plan = execute::plan(&engine, &config, &Recorded::default(), &options).await;
     let mut diagnostics = wanted.problems;
-    let instances = wanted.config.instances.values();
-    diagnostics.extend(instances.flat_map(|instance| instance.problems.iter().cloned()));
-    Checked { resources: wanted.config.instances.len(), diagnostics }
+    diagnostics.extend(plan.diagnostics);
+    Checked { resources: config.instances.len(), diagnostics }
 }
 
 /// Reads the desired state. What could not be read is told, whatever else is planned.
