@@ -133,7 +133,7 @@ fn order_within(objects: &[Object], most_drawn: usize) -> Ordering {
     let mut draft = loop {
         let draft = rules::draw(&world, &choices);
         let rings = draft.rings();
-        drawn += draft.nodes() + draft.edges.len();
+        drawn += draft.nodes() + draft.edges.len() + draft.looked_at;
         if rings.is_empty() || !choices.revise(&world, &draft, &rings, drawn > most_drawn) {
             break draft;
         }

@@ -172,7 +172,7 @@ impl Choices {
         let [search, wanting] = search;
         wanting.reachable(&world.wanters, world.wanters.of(at));
         let users = search.reachable(&world.users, world.users.of(at));
-        let user = users.into_iter().filter(in_ring).find(|&user| wanting.visit(user));
+        let user = users.into_iter().filter(in_ring).find(|&user| !wanting.has(user));
         let used_late = || {
             let used = world.is_released_for_good(at).then(|| search.reachable(&world.used, world.used.of(at)))?;
             used.into_iter().find(in_ring)

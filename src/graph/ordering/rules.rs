@@ -13,8 +13,8 @@ use super::{Because, Presence};
 pub(super) fn draw(world: &World<'_>, choices: &Choices) -> Draft {
     let mut draft = Draft::new(world.steps.len());
     let chains = Chains::new(world, choices, &mut draft);
-    let [search, above] = [(); 2].map(|()| Search::new(world.objects.len()));
-    let mut rules = Rules { world, choices, chains, draft, search, above };
+    let [search, above, wanting, letting_go] = [(); 4].map(|()| Search::new(world.objects.len()));
+    let mut rules = Rules { world, choices, chains, draft, search, above, wanting, letting_go };
     for at in 0..world.objects.len() as u32 {
         rules.references(at);
         rules.replacement(at);
@@ -101,6 +101,8 @@ struct Rules<'a> {
     draft: Draft,
     search: Search,
     above: Search,
+    wanting: Search,
+    letting_go: Search,
 }
 
 impl Rules<'_> {
@@ -193,38 +195,64 @@ impl Rules<'_> {
     }
 
     /// The released case of R5, one dependent after the other: some still want the object, or it fell back.
-    ///
-    /// Looks at those that used the object, from the object up. Nothing is to be drawn above
-    /// - an object that wants it still and above which no reference was dropped: all above want it still as well;
-    /// - an object that wants it still and is itself destroyed: whoever above has let go of `at` has let go of that
-    ///   object too, whose own destroy waits for it, and `at` goes after that destroy (R2). Unless one of the two
-    ///   has fallen back.
     fn released_by_some(&mut self, at: u32) {
         let world = self.world;
-        let is_wanted_still = !world.is_released_by_all(at);
-        if is_wanted_still && !world.is_dropped_above[at as usize] {
+        if !world.is_released_by_all(at) && !world.is_dropped_above[at as usize] {
             return;
         }
         let has_fallen_back = self.choices.has_fallen_back(at);
         let remove = world.remove[at as usize];
+        let planned = |&other: &u32| world.makes(other);
+        for user in self.who_let_go(at) {
+            let indirect = !world.used.has(user, at);
+            let make = world.make[user as usize];
+            // Of two that let go, of which one wants the other, one edge implies the other's.
+            let mut others = if has_fallen_back { world.wants.of(user) } else { world.wanters.of(user) }.iter();
+            if others.any(|other| planned(other) && self.letting_go.has(*other)) {
+                continue;
+            }
+            if !has_fallen_back {
+                self.draft.wait(remove, make, Because::Released, indirect);
+            } else if planned(&user) {
+                self.draft.wait(make, remove, Because::FellBack, indirect);
+            }
+        }
+    }
+
+    /// Those that used the object and do not want it, from the object up. Nothing is to be found above
+    /// - an object that wants it still and above which no reference was dropped: all above want it still as well;
+    /// - an object that wants it still and is itself destroyed: whoever above has let go of `at` has let go of that
+    ///   object too, whose own destroy waits for it, and `at` goes after that destroy (R2). Unless one of the two
+    ///   has fallen back.
+    fn who_let_go(&mut self, at: u32) -> Vec<u32> {
+        let world = self.world;
+        let has_fallen_back = self.choices.has_fallen_back(at);
+        let mut found = Vec::new();
+        let mut knows_wanting = false;
+        self.letting_go.restart();
         self.above.restart();
         self.above.push(world.users.of(at));
         while let Some(user) = self.above.stack.pop() {
-            let wants_it = is_wanted_still && self.search.reaches(&world.wants, self.choices.wants_places(), user, at);
-            if !wants_it {
-                let indirect = !world.used.has(user, at);
-                let make = world.make[user as usize];
-                if !has_fallen_back {
-                    self.draft.wait(remove, make, Because::Released, indirect);
-                } else if world.makes(user) {
-                    self.draft.wait(make, remove, Because::FellBack, indirect);
+            let close =
+                (!knows_wanting).then(|| self.search.reaches(&world.wants, self.choices.wants_places(), user, at));
+            let wants_it = close.flatten().unwrap_or_else(|| {
+                if !knows_wanting {
+                    self.wanting.reachable(&world.wanters, world.wanters.of(at));
+                    knows_wanting = true;
                 }
+                self.wanting.has(user)
+            });
+            if !wants_it {
+                self.letting_go.visit(user);
+                found.push(user);
             }
             let is_covered = !has_fallen_back && world.removes(user) && !self.choices.has_fallen_back(user);
             if !(wants_it && (is_covered || !world.is_dropped_above[user as usize])) {
                 self.above.push(world.users.of(user));
             }
         }
+        self.draft.looked_at += found.len();
+        found
     }
 
     /// R7.
