@@ -9,13 +9,13 @@ pub(super) struct Draft {
     steps: u32,
     nodes: u32,
     pub(super) edges: Vec<Edge>,
-    /// How many objects were looked at one by one.
-    pub(super) looked_at: usize,
+    /// How many objects were looked at one by one, again and again.
+    pub(super) visits: usize,
 }
 
 impl Draft {
     pub(super) fn new(steps: usize) -> Self {
-        Self { steps: steps as u32, nodes: steps as u32, edges: Vec::new(), looked_at: 0 }
+        Self { steps: steps as u32, nodes: steps as u32, edges: Vec::new(), visits: 0 }
     }
 
     /// Whether a node is a junction, not a step.

@@ -125,11 +125,13 @@ pub(super) struct Search {
     marks: Vec<u32>,
     round: u32,
     pub(super) stack: Vec<u32>,
+    /// How many visits there were in all, to bound what is spent.
+    pub(super) visits: usize,
 }
 
 impl Search {
     pub(super) fn new(count: usize) -> Self {
-        Self { marks: vec![0; count], round: 1, stack: Vec::new() }
+        Self { marks: vec![0; count], round: 1, stack: Vec::new(), visits: 0 }
     }
 
     /// Forgets what was visited.
@@ -142,6 +144,7 @@ impl Search {
     pub(super) fn visit(&mut self, at: u32) -> bool {
         let new = self.marks[at as usize] != self.round;
         self.marks[at as usize] = self.round;
+        self.visits += usize::from(new);
         new
     }
 
@@ -199,7 +202,7 @@ pub(super) struct Incremental {
     waits: Vec<Vec<u32>>,
     waiting: Vec<Vec<u32>>,
     place: Vec<u32>,
-    search: Search,
+    pub(super) search: Search,
 }
 
 impl Incremental {
