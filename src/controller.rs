@@ -1,1 +1,214 @@
-//! (skeleton)
+//! The controller: watches Resources and records, keeps the real objects in line with them, and says so in status.
+//!
+//! ```text
+//! watch --events--> world: one index per namespace --wake--> namespace task: plan, adopt, run --> status, events
+//!                                                                |
+//!                        lease: may steps start? ----------------+
+//! ```
+//!
+//! The index, the settle window, the summary and the decisions about leases and holders are pure and synchronous; the
+//! tasks around them only carry things to and fro.
+
+pub mod context;
+pub mod events;
+pub mod guard;
+pub mod holders;
+pub mod http;
+pub mod index;
+pub mod lease;
+pub mod metrics;
+pub mod namespace;
+pub mod options;
+pub mod retry;
+pub mod settle;
+pub mod status;
+pub mod summarize;
+pub mod supervise;
+pub mod watch;
+pub mod world;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Secret;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Api, Client, Config};
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+
+use self::context::Context;
+use self::holders::Holders;
+use self::lease::{Elector, Leadership};
+use self::watch::Watch;
+use self::world::World;
+use crate::driver::Registry;
+use crate::driver::kubernetes_object::{KubernetesObject, OwnerScope};
+use crate::execute::Engine;
+use crate::model::Holder;
+use crate::process::{Clock, Random, Readiness, Shutdown, SystemClock, SystemRandom};
+use crate::store::{ClusterJournal, Secrets};
+
+pub use options::{ElectionTimes, Options, Pod};
+
+/// How many plannings compute at once, each on a thread of its own: far fewer than the threads the runtime allows, so
+/// that some are always left for what plannings wait for.
+const PLANNINGS: usize = 64;
+/// How long the last status writes and the hand-over may take after everything else has ended.
+const LAST_WORDS: Duration = Duration::from_secs(10);
+
+/// Why the controller ended other than by being told to.
+#[derive(Debug, thiserror::Error)]
+pub enum ControllerError {
+    /// There is no way to the API server.
+    #[error("cannot connect to a cluster: {0} (hint: set `--kubeconfig`, or run in a Pod)")]
+    Connect(String),
+    /// The address for metrics and health cannot be bound.
+    #[error("cannot serve metrics and health: {0}")]
+    Bind(#[source] std::io::Error),
+    /// The signal handlers cannot be installed.
+    #[error("cannot listen for signals: {0}")]
+    Signals(#[source] std::io::Error),
+    /// The stop did not wait for all running calls.
+    #[error("stopped before all running calls had ended; the next start settles them")]
+    CutOff,
+}
+
+/// Runs until `shutdown`, then until all running calls are recorded.
+///
+/// # Errors
+///
+/// When it cannot begin, or when the end had to be forced.
+pub async fn run(options: Options, shutdown: Shutdown) -> Result<(), ControllerError> {
+    let client = connect(&options).await?;
+    let (clock, random): (Arc<dyn Clock>, Arc<dyn Random>) = (Arc::new(SystemClock), Arc::new(SystemRandom));
+    let me = Holder {
+        pod: options.pod.as_ref().map(|pod| pod.uid.as_str()).unwrap_or_default().into(),
+        process: random.uuid().into(),
+    };
+    let (metrics, readiness, ended) = (metrics::Metrics::default(), Readiness::default(), Shutdown::default());
+    let mut background = JoinSet::new();
+    if let Some(address) = options.metrics_address {
+        let listener = http::bind(address).await.map_err(ControllerError::Bind)?;
+        let (metrics, readiness, ended) = (metrics.clone(), readiness.clone(), ended.clone());
+        background.spawn(async move {
+            if let Err(error) = http::serve(listener, metrics, readiness, ended).await {
+                tracing::error!(%error, "metrics and health are no longer served");
+            }
+        });
+    }
+    let (world, opened) = World::new();
+    let (give_up, stop) = tokio::sync::watch::channel(false);
+    let secrets = Secrets::new(client.clone(), options.namespace.as_str(), random.clone(), stop);
+    watch_everything(&mut background, &options, &client, &world, &secrets, &metrics, &random, &readiness);
+
+    let journal = Arc::new(ClusterJournal::new(secrets, world.clone()));
+    let kubernetes = KubernetesObject::impersonating(client.clone(), OwnerScope::Cluster, clock.clone());
+    let drivers = Registry::built_in(kubernetes);
+    let engine =
+        Arc::new(Engine::new(drivers, journal.clone(), clock.clone(), random.clone(), options.limits, me.clone()));
+    let host = options.pod.as_ref().map_or_else(|| "process".to_owned(), |pod| pod.name.clone());
+    let (leadership, election) = elect(&options, &client, holders::identity(&host, &me), &clock, &ended);
+    let mut writers = JoinSet::new();
+    let (status, status_task) = status::writer(client.clone(), random.clone(), metrics.clone());
+    let reporter = events::Reporter {
+        client: client.clone(),
+        instance: host,
+        clock: clock.clone(),
+        random: random.clone(),
+        metrics: metrics.clone(),
+    };
+    let (events, events_task) = reporter.start();
+    writers.spawn(status_task);
+    background.spawn(events_task);
+    let context = Arc::new(Context {
+        holders: Holders::new(client.clone(), &options.namespace, me, options.limits.lease_duration),
+        guard: guard::Guard::new(client.clone()),
+        engine,
+        journal,
+        client,
+        default_service_account: options.default_service_account.as_str().into(),
+        namespace: options.namespace.as_str().into(),
+        world,
+        status,
+        events,
+        metrics,
+        plannings: Semaphore::new(PLANNINGS),
+        leadership,
+        shutdown,
+    });
+    tracing::info!(version = env!("CARGO_PKG_VERSION"), namespace = options.namespace, "controller started");
+    let drained = supervise::supervise(&context, opened, &readiness, &give_up, options.grace).await;
+
+    // Everything that ran is recorded, so others may take over; the last status is written meanwhile.
+    drop(context);
+    ended.trigger();
+    let last_words = async {
+        let mut election = election;
+        tokio::join!(async { while election.join_next().await.is_some() {} }, async {
+            while writers.join_next().await.is_some() {}
+        });
+    };
+    if tokio::time::timeout(LAST_WORDS, last_words).await.is_err() {
+        tracing::warn!("the last status could not be written in time; the next leader writes it");
+    }
+    background.shutdown().await;
+    tracing::info!(drained, "controller stopped");
+    if drained { Ok(()) } else { Err(ControllerError::CutOff) }
+}
+
+async fn connect(options: &Options) -> Result<Client, ControllerError> {
+    let told = |error: &dyn std::fmt::Display| ControllerError::Connect(error.to_string());
+    let choice = KubeConfigOptions { context: options.context.clone(), ..KubeConfigOptions::default() };
+    let config = match (&options.kubeconfig, &options.context) {
+        (Some(path), _) => {
+            let kubeconfig = Kubeconfig::read_from(path).map_err(|error| told(&error))?;
+            Config::from_custom_kubeconfig(kubeconfig, &choice).await.map_err(|error| told(&error))?
+        }
+        (None, Some(_)) => Config::from_kubeconfig(&choice).await.map_err(|error| told(&error))?,
+        (None, None) => Config::infer().await.map_err(|error| told(&error))?,
+    };
+    Client::try_from(config).map_err(|error| told(&error))
+}
+
+#[expect(clippy::too_many_arguments, reason = "the parts of one composition, called once")]
+fn watch_everything(
+    tasks: &mut JoinSet<()>,
+    options: &Options,
+    client: &Client,
+    world: &Arc<World>,
+    secrets: &Secrets,
+    metrics: &metrics::Metrics,
+    random: &Arc<dyn Random>,
+    readiness: &Readiness,
+) {
+    let watch = Watch { world: world.clone(), metrics: metrics.clone(), random: random.clone() };
+    let only = options.watch_namespaces.clone();
+    let serves = move |namespace: &str| only.is_empty() || only.iter().any(|other| other == namespace);
+    let api: Api<Secret> = Api::namespaced(client.clone(), &options.namespace);
+    tasks.spawn(watch.clone().records(api, secrets.clone(), serves, readiness.gate("records")));
+    let all = options.watch_namespaces.is_empty().then_some(None);
+    let each = all.into_iter().chain(options.watch_namespaces.iter().cloned().map(Some));
+    for namespace in each {
+        let of = namespace.as_deref().map(|name| format!(" of {name}")).unwrap_or_default();
+        let gate = readiness.gate(format!("namespaces{of}"));
+        tasks.spawn(watch.clone().namespaces(client.clone(), namespace.clone(), gate));
+        let gate = readiness.gate(format!("resources{of}"));
+        let account = options.default_service_account.as_str().into();
+        tasks.spawn(watch.clone().resources(client.clone(), namespace, account, gate));
+    }
+}
+
+fn elect(
+    options: &Options,
+    client: &Client,
+    identity: String,
+    clock: &Arc<dyn Clock>,
+    ended: &Shutdown,
+) -> (Leadership, JoinSet<()>) {
+    let mut tasks = JoinSet::new();
+    let Some(times) = options.election else { return (Leadership::alone(), tasks) };
+    let elector = Elector::new(client.clone(), &options.namespace, identity, times, clock.clone());
+    let leadership = elector.leadership();
+    tasks.spawn(elector.run(ended.clone()));
+    (leadership, tasks)
+}

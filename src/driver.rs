@@ -5,6 +5,11 @@
 
 pub mod registry;
 
+mod arguments;
+pub mod kubernetes_object;
+pub mod scripted;
+pub mod terraform_data;
+
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
@@ -12,7 +17,10 @@ use jiff::Timestamp;
 
 use crate::model::{Diagnostics, DriverError, ObjectState, PlanRequest, PlanResponse, RecordedObject, Schema, Value};
 
+pub use kubernetes_object::KubernetesObject;
 pub use registry::Registry;
+pub use scripted::Scripted;
+pub use terraform_data::TerraformData;
 
 /// Everything a call needs besides its values.
 #[derive(Clone, Debug)]
@@ -52,6 +60,9 @@ pub struct ApplyResponse {
     pub object: Option<ObjectState>,
     /// Why it did not work.
     pub error: Option<DriverError>,
+    /// Others take part in what the object becomes, so it may differ from its plan, as with the legacy type system of
+    /// the plugin protocol: differences are no fault of the driver.
+    pub tolerant: bool,
 }
 
 /// What recovery can do about a create whose outcome a crash left open.
@@ -122,4 +133,41 @@ pub trait Driver: Send + Sync {
 
     /// Lets go of processes and connections. No call comes after it.
     fn close(&self) -> BoxFuture<'_, ()>;
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::CallContext;
+    use crate::model::{ObjectStatus, RecordedObject, Value};
+
+    /// The surroundings of a call for the Resource `web` in the namespace `shop`.
+    pub(crate) fn context(type_name: &str) -> CallContext {
+        CallContext {
+            type_name: type_name.into(),
+            namespace: "shop".into(),
+            address: "web".into(),
+            service_account: "deployer".into(),
+            deadline: crate::process::Clock::now(&crate::process::SystemClock) + jiff::SignedDuration::from_secs(20),
+            operation_id: "op-1".into(),
+        }
+    }
+
+    /// A recorded object of the given value.
+    pub(crate) fn recorded(value: Value) -> RecordedObject {
+        RecordedObject {
+            value,
+            private: Arc::from([]),
+            identity: None,
+            schema_version: 0,
+            status: ObjectStatus::Ready,
+            dependencies: Arc::from([]),
+            create_before_destroy: false,
+            prevent_destroy: false,
+            skip_destroy: false,
+            provider_config: Arc::from(""),
+            service_account: Arc::from("deployer"),
+        }
+    }
 }

@@ -5,14 +5,17 @@
 
 pub mod consult;
 pub mod engine;
+pub mod failure;
 pub mod journal;
 pub mod progress;
 pub mod recover;
 pub mod run;
+mod step;
 
 pub use consult::plan;
 pub use engine::{Engine, Limits};
+pub use failure::Failure;
 pub use journal::{Journal, JournalError};
 pub use progress::{Progress, ProgressKind, Summary};
 pub use recover::{HolderState, Recovery, recover};
-pub use run::Run;
+pub use run::{Adoption, Run, Stale};

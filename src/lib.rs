@@ -13,14 +13,14 @@
 //! ```
 #![forbid(unsafe_code)]
 
+pub mod model;
 pub mod api;
-pub mod cli;
-pub mod controller;
+pub mod load;
+pub mod plan;
+pub mod graph;
+pub mod process;
 pub mod driver;
 pub mod execute;
-pub mod graph;
-pub mod load;
-pub mod model;
-pub mod plan;
-pub mod process;
 pub mod store;
+pub mod controller;
+pub mod cli;

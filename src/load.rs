@@ -4,7 +4,18 @@
 //! never hides another: it stays in the `Config` as present, marked with its errors.
 
 pub mod config;
+pub mod decode;
+pub mod duration;
 pub mod expression;
+pub mod intern;
+pub mod source;
+pub mod tree;
+
+mod manifest;
+mod suggest;
+mod yaml;
 
 pub use config::{Config, DeletionPolicy, ImportRequest, Instance, Reference, Timeouts};
-pub use expression::Template;
+pub use decode::from_api;
+pub use expression::{Scope, Template};
+pub use source::{Loaded, read};

@@ -4,10 +4,28 @@
 //! takes a reply, [`Planner::finish`] gives the plan once nothing is open. Whoever drives it calls the drivers.
 
 pub mod ask;
+mod assemble;
+mod conform;
+mod contract;
 pub mod cycle;
+mod draft;
+mod draw;
+pub mod finalize;
 pub mod inherit;
+mod leaving;
+mod marks;
 pub mod options;
 pub mod planner;
+mod preflight;
+mod progress;
+pub mod render;
+mod scene;
+mod seen;
+mod settle;
+mod wanted;
+
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -39,16 +57,19 @@ pub struct EffectiveLifecycle {
     /// Whether a replacement creates first.
     pub create_before_destroy: bool,
     /// The chain of objects that forces it, from this object's direct dependent to the one that asks for it itself;
-    /// empty when the object asks for it itself or the flag is off.
+    /// empty when the object asks for it itself or the flag is off. A chain of more than sixteen objects is cut: the
+    /// first fifteen are told and the last, or chains would need quadratic space.
     pub forced_by: Vec<Address>,
 }
 
 /// A planned create, update or record-only change, ready to be finalized.
 #[derive(Clone, Debug)]
 pub struct Prepared {
-    /// The object as refreshed by this plan: the base of an update; `None` for a create.
+    /// The object as refreshed by this plan: the base of an update; `None` for a create and for the new object of a
+    /// replacement.
     pub prior: Option<Arc<RecordedObject>>,
-    /// The configuration as it was evaluated for the plan, unknown places included.
+    /// The configuration as it was evaluated for the plan, unknown places included. `Null` for a record-only step,
+    /// which needs none.
     pub config: Value,
     /// The planned value, unknown places included.
     pub planned: Value,
@@ -58,9 +79,11 @@ pub struct Prepared {
     pub entropy: [u8; 16],
     /// The attributes that force the replacement.
     pub replace_paths: Vec<Path>,
+    /// What the object will be found by, as far as the driver knows before it exists.
+    pub identity: Option<Value>,
     /// Flags, edges and status to record with the result (its `value`, `private`, `identity` are placeholders, but
     /// for a record-only step, where they are what is to be recorded).
     pub recorded: RecordedObject,
-    /// The deposed key to use should this replacement create first.
+    /// The deposed key to use should this replacement create first; nothing for other steps.
     pub deposed_key: DeposedKey,
 }

@@ -3,6 +3,11 @@
 
 pub mod clock;
 pub mod random;
+pub mod readiness;
+pub mod shutdown;
+pub mod telemetry;
 
 pub use clock::{Clock, SystemClock};
 pub use random::{Random, SystemRandom};
+pub use readiness::{Gate, Readiness};
+pub use shutdown::Shutdown;

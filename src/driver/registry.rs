@@ -3,15 +3,23 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::Driver;
+use super::{Driver, KubernetesObject, TerraformData, kubernetes_object, terraform_data};
 
 /// The drivers by the types they serve.
 #[derive(Clone, Default)]
 pub struct Registry {
     drivers: BTreeMap<Arc<str>, Arc<dyn Driver>>,
+    families: BTreeMap<Arc<str>, Arc<dyn Driver>>,
 }
 
 impl Registry {
+    /// The types that Purlin itself brings: `terraform_data` and `kubernetes_object`.
+    pub fn built_in(kubernetes: KubernetesObject) -> Self {
+        Self::default()
+            .with(terraform_data::TYPE_NAME, Arc::new(TerraformData::new()))
+            .with(kubernetes_object::TYPE_NAME, Arc::new(kubernetes))
+    }
+
     /// A registry with one driver more; it replaces what served the type.
     #[must_use]
     pub fn with(mut self, type_name: impl Into<Arc<str>>, driver: Arc<dyn Driver>) -> Self {
@@ -19,13 +27,23 @@ impl Registry {
         self
     }
 
-    /// The driver of a type.
-    pub fn get(&self, type_name: &str) -> Option<&Arc<dyn Driver>> {
-        self.drivers.get(type_name)
+    /// A registry with a driver for `prefix` itself and every type `prefix_...` that no other driver serves.
+    #[must_use]
+    pub fn with_family(mut self, prefix: impl Into<Arc<str>>, driver: Arc<dyn Driver>) -> Self {
+        self.families.insert(prefix.into(), driver);
+        self
     }
 
-    /// The types served, in order.
+    /// The driver of a type.
+    pub fn get(&self, type_name: &str) -> Option<&Arc<dyn Driver>> {
+        let prefix = type_name.split_once('_').map_or(type_name, |(prefix, _)| prefix);
+        self.drivers.get(type_name).or_else(|| self.families.get(prefix))
+    }
+
+    /// The types served, in order; of a family only its prefix.
     pub fn types(&self) -> impl Iterator<Item = &Arc<str>> {
-        self.drivers.keys()
+        let mut types: Vec<_> = self.drivers.keys().chain(self.families.keys()).collect();
+        types.sort();
+        types.into_iter()
     }
 }

@@ -1,11 +1,119 @@
 //! Drives the planner: puts its questions to the drivers and gives it the replies.
 
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::Poll;
+
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
+
+use super::engine::Call;
+use crate::driver::{CallContext, Driver, Registry};
 use crate::execute::Engine;
-use crate::load::Config;
-use crate::model::Recorded;
-use crate::plan::{Plan, PlanOptions};
+use crate::load::{Config, Timeouts};
+use crate::model::{
+    Diagnostics, DriverError, ErrorKind, ObjectState, PlanRequest, PlanResponse, Recorded, Schema, Severity,
+};
+use crate::plan::{Ask, AskId, Plan, PlanOptions, Planner, Question, Reply, Types};
+
+impl Types for Registry {
+    fn schema(&self, type_name: &str) -> Option<Arc<Schema>> {
+        self.get(type_name)?.schema(type_name)
+    }
+}
+
+type Answer<'a> = Pin<Box<dyn Future<Output = (AskId, Reply)> + Send + 'a>>;
 
 /// Makes a plan, asking drivers as parallel as dependencies and limits allow. Nothing is changed anywhere.
-pub async fn plan(_engine: &Engine, _config: &Config, _recorded: &Recorded, _options: &PlanOptions) -> Plan {
-    Plan::default()
+pub async fn plan(engine: &Engine, config: &Config, recorded: &Recorded, options: &PlanOptions) -> Plan {
+    let mut planner = Planner::new(config, recorded, options, &engine.drivers);
+    let mut open: FuturesUnordered<Answer<'_>> = FuturesUnordered::new();
+    loop {
+        let mut asked = false;
+        for ask in planner.ready() {
+            asked = true;
+            let mut answer: Answer<'_> = Box::pin(answer(engine, config, ask));
+            // Built-in drivers reply at once; only what has to wait goes through the set.
+            match futures::poll!(&mut answer) {
+                Poll::Ready((id, reply)) => planner.answer(id, reply),
+                Poll::Pending => open.push(answer),
+            }
+        }
+        // A reply at once may have made more questions ready.
+        if asked {
+            continue;
+        }
+        match open.next().await {
+            Some((id, reply)) => planner.answer(id, reply),
+            None => return planner.finish(),
+        }
+    }
+}
+
+async fn answer(engine: &Engine, config: &Config, ask: Ask) -> (AskId, Reply) {
+    let Some(driver) = engine.drivers.get(&ask.type_name) else {
+        // The planner asks only about types that have a schema, so a driver is there.
+        let error = DriverError {
+            kind: ErrorKind::Terminal,
+            message: format!("no driver serves the type `{}`", ask.type_name),
+            path: None,
+            hint: None,
+        };
+        return (ask.id, Reply::Object(Err(error)));
+    };
+    let _places = take_places(engine, &ask.type_name).await;
+    let call = Call {
+        type_name: &ask.type_name,
+        namespace: &config.namespace,
+        address: &ask.address,
+        service_account: &ask.service_account,
+    };
+    let timeout =
+        config.instances.get(&ask.address).map_or(Timeouts::default().read, |instance| instance.timeouts.read);
+    let context = engine.call_context(&call, timeout);
+    let reply = match ask.question {
+        Question::Import(id) => Reply::Object(driver.import(&context, &id).await.map(checked_object)),
+        Question::Read(object) => Reply::Object(driver.read(&context, &object).await.map(checked_object)),
+        Question::Plan(request) => {
+            let (found, answer) = validate_and_plan(driver.as_ref(), &context, request).await;
+            Reply::Planned(found, answer)
+        }
+    };
+    (ask.id, reply)
+}
+
+async fn take_places(engine: &Engine, type_name: &str) -> Vec<tokio::sync::OwnedSemaphorePermit> {
+    let mut places = Vec::with_capacity(2);
+    for slots in engine.slots(type_name) {
+        // The semaphores live as long as the engine and are never closed.
+        if let Ok(place) = Arc::clone(slots).acquire_owned().await {
+            places.push(place);
+        }
+    }
+    places
+}
+
+/// Checks a configuration and plans it when the check finds no error.
+pub(super) async fn validate_and_plan(
+    driver: &dyn Driver,
+    context: &CallContext,
+    request: PlanRequest,
+) -> (Diagnostics, Result<Option<PlanResponse>, DriverError>) {
+    let found = match driver.validate(context, &request.config).await {
+        Ok(found) => found,
+        Err(error) => return (Vec::new(), Err(error)),
+    };
+    if found.iter().any(|diagnostic| diagnostic.severity == Severity::Error) {
+        return (found, Ok(None));
+    }
+    let answer = driver.plan(context, request).await;
+    (found, answer.map(Some))
+}
+
+/// A driver must report wholly known objects; an unknown place is reported as absent, as Terraform saves it.
+fn checked_object(object: Option<ObjectState>) -> Option<ObjectState> {
+    object.map(|mut object| {
+        object.value = object.value.unknown_as_null();
+        object
+    })
 }

@@ -29,9 +29,10 @@ pub enum JournalError {
 /// after a call has run they are expected to keep trying for as long as the process may live, since the result of
 /// a call must not be lost.
 pub trait Journal: Send + Sync {
-    /// Makes an intent durable before a call. `base` is `None` when the object has no record yet: then the record is
-    /// created (and in a cluster the finalizer and the annotation `purlin.dev/record` are put on the Resource before
-    /// this returns). Gives the new version.
+    /// Makes an intent durable before a call, or adopts a record for a Resource (then it holds no intent). `base` is
+    /// `None` when the object has no record yet: then the record is created. In a cluster the finalizer and the
+    /// annotation `purlin.dev/record` are put on the Resource when they are not there, after the record was written
+    /// or before an existing one is, and in any case before this returns. Gives the new version.
     fn intend(&self, record: Arc<Record>, base: Option<Version>) -> BoxFuture<'_, Result<Version, JournalError>>;
 
     /// Writes the result of a step, and every other change of a record.

@@ -1,11 +1,21 @@
 //! Recovery of open intents: what a crash left, settled before the object is planned again.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use jiff::Timestamp;
 
+use super::engine::{Call, after, service_account};
+use super::failure::Failure;
+use super::step::{Fate, Removed, Unfinished, call_destroy, settle_create, settle_destroy, write_result};
+use crate::driver::{ApplyRequest, ApplyResponse, CallContext, CreateRecovery, Driver};
 use crate::execute::Engine;
-use crate::load::Instance;
-use crate::model::Stored;
+use crate::load::{Instance, Timeouts};
+use crate::model::{Intent, ObjectState, Operation, PlannedObject, Reason, Record, RecordedObject, Stored};
 use crate::plan::Held;
+
+/// How soon recovery is tried again after a call of it failed.
+const TRY_AGAIN: Duration = Duration::from_secs(5);
 
 /// What is known about the holder of an open intent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,18 +31,314 @@ pub enum HolderState {
 pub enum Recovery {
     /// The intent is closed; this is the record now.
     Settled(Stored),
-    /// The record held nothing but the intent of a create that made nothing, and is gone.
+    /// There is no record any more.
     Erased,
     /// The object must wait, with the time at which to try again (`None`: until something changes).
     Held(Held, Option<Timestamp>),
 }
 
+/// What an open intent means, before anybody is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Meaning {
+    /// Another process may still carry it out until then.
+    Busy(Timestamp),
+    /// The record proves that no call was made.
+    NeverCalled,
+    /// A create of an object that nobody wants now; it waits for its Resource to come back.
+    Unwanted,
+    /// A create: the same call again finishes it.
+    Repeat,
+    /// A create: the driver is asked for what was made.
+    Find,
+    /// A create: only a person can tell.
+    AskPerson,
+    /// An update: the object is read.
+    ReadUpdated,
+    /// A destroy that must be finished, since there is no Resource any more.
+    FinishDestroy,
+    /// A destroy: the object is read.
+    ReadDestroyed,
+}
+
+fn meaning(
+    record: &Record,
+    intent: &Intent,
+    instance: Option<&Instance>,
+    may_run_until: Option<Timestamp>,
+    create_recovery: CreateRecovery,
+) -> Meaning {
+    if let Some(until) = may_run_until {
+        return Meaning::Busy(until);
+    }
+    match intent.operation {
+        Operation::Create if is_unclaimed_first_create(record, intent, instance) => Meaning::NeverCalled,
+        Operation::Create if instance.is_none() && !record.uid.is_empty() => Meaning::Unwanted,
+        Operation::Create => match create_recovery {
+            CreateRecovery::Repeat => Meaning::Repeat,
+            CreateRecovery::Find => Meaning::Find,
+            CreateRecovery::Unknown => Meaning::AskPerson,
+        },
+        Operation::Destroy if instance.is_none() => Meaning::FinishDestroy,
+        Operation::Destroy => Meaning::ReadDestroyed,
+        _ => Meaning::ReadUpdated,
+    }
+}
+
+/// The finalizer is put on the Resource between the record and the call. So a record that holds nothing but the
+/// intent of a first create, for this very Resource, while the Resource has no mark of ours, proves that no call
+/// was made. Locally nothing proves it.
+fn is_unclaimed_first_create(record: &Record, intent: &Intent, instance: Option<&Instance>) -> bool {
+    let unclaimed = |instance: &Instance| {
+        !instance.uid.is_empty()
+            && instance.uid == record.uid
+            && !instance.has_finalizer
+            && instance.record_annotation != instance.uid
+    };
+    !record.has_objects() && intent.epoch == 1 && instance.is_some_and(unclaimed)
+}
+
 /// Settles the open intent of a record. Calls the driver when needed, and writes the outcome.
-pub async fn recover(
-    _engine: &Engine,
-    stored: &Stored,
-    _instance: Option<&Instance>,
-    _holder: HolderState,
-) -> Recovery {
-    Recovery::Settled(stored.clone())
+pub async fn recover(engine: &Engine, stored: &Stored, instance: Option<&Instance>, holder: HolderState) -> Recovery {
+    let record = &stored.record;
+    let Some(intent) = record.intent.as_deref() else {
+        return Recovery::Settled(stored.clone());
+    };
+    let Some(driver) = engine.drivers.get(&record.type_name) else {
+        let message = format!("no driver serves the type `{}` of the record", record.type_name);
+        return Recovery::Held(Held { reason: Reason::UnknownType, message }, None);
+    };
+    let now = engine.clock.now();
+    let latest = after(intent.deadline, engine.limits.lease_duration);
+    let may_run_until = (holder == HolderState::Unknown && now < latest).then_some(latest);
+    let attempt = Attempt { engine, stored, intent, instance, driver: driver.as_ref() };
+    match meaning(record, intent, instance, may_run_until, driver.create_recovery()) {
+        Meaning::Busy(until) => {
+            let message = format!(
+                "another process started to {} this object at {} and may still do so until {until}",
+                intent.operation.as_str(),
+                intent.started
+            );
+            Recovery::Held(Held { reason: Reason::OperationInProgress, message }, Some(until))
+        }
+        Meaning::NeverCalled => attempt.forget_intent_of_nothing().await,
+        Meaning::Unwanted => Recovery::Held(
+            Held {
+                reason: Reason::Abandoned,
+                message: "its creation was cut off and its Resource is gone; it is settled when the Resource is back"
+                    .into(),
+            },
+            None,
+        ),
+        Meaning::Repeat => attempt.repeat_create().await,
+        Meaning::Find => attempt.find_created().await,
+        Meaning::AskPerson => attempt.ask_person().await,
+        Meaning::ReadUpdated => attempt.read_updated().await,
+        Meaning::FinishDestroy => attempt.finish_destroy().await,
+        Meaning::ReadDestroyed => attempt.read_destroyed().await,
+    }
+}
+
+/// One attempt to settle an intent.
+struct Attempt<'a> {
+    engine: &'a Engine,
+    stored: &'a Stored,
+    intent: &'a Intent,
+    instance: Option<&'a Instance>,
+    driver: &'a dyn Driver,
+}
+
+impl Attempt<'_> {
+    async fn forget_intent_of_nothing(&self) -> Recovery {
+        let mut record = self.stored.record.as_ref().clone();
+        record.intent = None;
+        match self.engine.journal.erase(Arc::new(record), self.stored.version).await {
+            Ok(()) => Recovery::Erased,
+            Err(error) => self.later(&error.into()),
+        }
+    }
+
+    async fn repeat_create(&self) -> Recovery {
+        let Some(planned) = &self.intent.planned else {
+            return self.later(&Failure::internal("the intent of the create holds no plan"));
+        };
+        let context = self.context(&planned.recorded.service_account, self.timeouts().create);
+        let request = ApplyRequest {
+            prior: None,
+            config: planned.config.clone(),
+            planned: Some(planned.planned.clone()),
+            private: Arc::clone(&planned.private),
+        };
+        let response = self.driver.apply(&context, request).await;
+        self.settle(response).await
+    }
+
+    async fn find_created(&self) -> Recovery {
+        let Some(planned) = &self.intent.planned else {
+            return self.later(&Failure::internal("the intent of the create holds no plan"));
+        };
+        let context = self.context(&planned.recorded.service_account, self.timeouts().read);
+        match self.driver.find_created(&context, &planned.planned).await {
+            Err(error) => self.later(&error.into()),
+            Ok(None) if self.engine.clock.now() < self.intent.deadline => self.not_found_yet(),
+            Ok(object) => self.adopt_or_restore(planned, object).await,
+        }
+    }
+
+    /// A read that does not find the object may be too early for an eventually consistent service; after the
+    /// deadline of the call it counts.
+    fn not_found_yet(&self) -> Recovery {
+        let message = format!(
+            "a creation was cut off and nothing is found of it yet; not found counts from {}",
+            self.intent.deadline
+        );
+        Recovery::Held(Held { reason: Reason::OperationInProgress, message }, Some(self.intent.deadline))
+    }
+
+    async fn ask_person(&self) -> Recovery {
+        let import = self.instance.and_then(|instance| instance.import.as_ref());
+        let (Some(import), Some(planned)) = (import, &self.intent.planned) else {
+            let message = "a creation was cut off and nobody can tell whether an object was made (hint: set \
+                           spec.import.id to the object's id to adopt it, or declare that it never happened with \
+                           `purlin state rm`)";
+            return Recovery::Held(Held { reason: Reason::CreateOutcomeUnknown, message: message.into() }, None);
+        };
+        let context = self.context(&planned.recorded.service_account, self.timeouts().read);
+        match self.driver.import(&context, &import.id).await {
+            Err(error) => self.later(&error.into()),
+            Ok(None) => {
+                let message = format!("no object with the id `{}` of spec.import.id exists", import.id);
+                Recovery::Held(Held { reason: Reason::ImportNotFound, message }, None)
+            }
+            Ok(object) => self.adopt_or_restore(planned, object).await,
+        }
+    }
+
+    /// What was found is the new object. Otherwise none was made, and what was deposed for it is current again.
+    async fn adopt_or_restore(&self, _planned: &PlannedObject, object: Option<ObjectState>) -> Recovery {
+        let Some(object) = object else {
+            let mut record = self.stored.record.as_ref().clone();
+            record.intent = None;
+            if let Some(old) = self.intent.deposed.and_then(|key| record.deposed.remove(&key)) {
+                record.current = Some(old);
+            }
+            return self.write(record).await;
+        };
+        self.settle(ApplyResponse { object: Some(object), error: None, ..ApplyResponse::default() }).await
+    }
+
+    /// An update cannot be told from its absence, but the object can be read; the next plan goes on from there.
+    async fn read_updated(&self) -> Recovery {
+        let mut record = self.stored.record.as_ref().clone();
+        record.intent = None;
+        let Some(current) = record.current.clone() else { return self.write(record).await };
+        let context = self.context(&current.service_account, self.timeouts().read);
+        match self.driver.read(&context, &current).await {
+            Err(error) => return self.later(&error.into()),
+            Ok(None) => record.current = None,
+            Ok(Some(state)) => {
+                let schema = self.driver.schema(&self.stored.record.type_name);
+                let mut object = super::step::seen_object(&current, state, schema.as_deref());
+                if let Some(planned) = &self.intent.planned {
+                    object.dependencies = super::step::both(&current, &planned.recorded);
+                }
+                record.current = Some(Arc::new(object));
+            }
+        }
+        self.write(record).await
+    }
+
+    async fn finish_destroy(&self) -> Recovery {
+        let removed = self.removed();
+        let Some(object) = self.object(removed) else { return self.close().await };
+        let context = self.context(&object.service_account, self.timeouts().delete);
+        let response = call_destroy(self.driver, &context, object).await;
+        self.concluded(settle_destroy(self.engine, self.stored, removed, response).await)
+    }
+
+    async fn read_destroyed(&self) -> Recovery {
+        let removed = self.removed();
+        let Some(object) = self.object(removed) else { return self.close().await };
+        let context = self.context(&object.service_account, self.timeouts().read);
+        match self.driver.read(&context, &object).await {
+            Err(error) => self.later(&error.into()),
+            Ok(Some(_)) => self.close().await,
+            Ok(None) => {
+                let response = ApplyResponse::default();
+                self.concluded(settle_destroy(self.engine, self.stored, removed, response).await)
+            }
+        }
+    }
+
+    fn removed(&self) -> Removed {
+        let deposed = self.intent.deposed;
+        let wanted = self.instance.is_some_and(Instance::is_wanted);
+        Removed { deposed, makes_room: wanted && deposed.is_none() }
+    }
+
+    fn object(&self, removed: Removed) -> Option<Arc<RecordedObject>> {
+        let record = &self.stored.record;
+        match removed.deposed {
+            Some(key) => record.deposed.get(&key).cloned(),
+            None => record.current.clone(),
+        }
+    }
+
+    /// Closes the intent and changes nothing else.
+    async fn close(&self) -> Recovery {
+        let mut record = self.stored.record.as_ref().clone();
+        record.intent = None;
+        self.write(record).await
+    }
+
+    async fn write(&self, record: Record) -> Recovery {
+        let written = write_result(self.engine, self.stored, record).await;
+        self.concluded(written.map(Fate::Kept))
+    }
+
+    async fn settle(&self, response: ApplyResponse) -> Recovery {
+        let generation = self.instance.map_or(0, |instance| instance.generation);
+        let requested = self.instance.map_or_else(|| Arc::from(""), |instance| Arc::clone(&instance.replace_requested));
+        self.concluded(settle_create(self.engine, self.stored, response, generation, &requested).await)
+    }
+
+    /// A call that failed after its outcome was recorded has settled the intent all the same: the next plan deals
+    /// with what is recorded now.
+    fn concluded(&self, ended: Result<Fate, Unfinished>) -> Recovery {
+        let (fate, failure) = match ended {
+            Ok(fate) => (fate, None),
+            Err(unfinished) => (unfinished.fate, Some(unfinished.failure)),
+        };
+        match (fate, failure) {
+            (Fate::Erased, _) => Recovery::Erased,
+            (Fate::Kept(stored), _) if stored.record.intent.is_none() => Recovery::Settled(stored),
+            (_, Some(failure)) => self.later(&failure),
+            (_, None) => Recovery::Settled(self.stored.clone()),
+        }
+    }
+
+    fn later(&self, failure: &Failure) -> Recovery {
+        let message = format!(
+            "recovering a {} that was cut off did not succeed: {}",
+            self.intent.operation.as_str(),
+            failure.message
+        );
+        let again = failure.retryable.then(|| after(self.engine.clock.now(), TRY_AGAIN));
+        Recovery::Held(Held { reason: failure.reason, message }, again)
+    }
+
+    fn timeouts(&self) -> Timeouts {
+        self.instance.map_or_else(Timeouts::default, |instance| instance.timeouts)
+    }
+
+    fn context(&self, recorded_account: &Arc<str>, timeout: Duration) -> CallContext {
+        let record = &self.stored.record;
+        let call = Call {
+            type_name: &record.type_name,
+            namespace: &record.namespace,
+            address: &record.address,
+            service_account: service_account(self.instance, recorded_account),
+        };
+        let context = self.engine.call_context(&call, timeout);
+        CallContext { operation_id: Arc::clone(&self.intent.operation_id), ..context }
+    }
 }

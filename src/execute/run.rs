@@ -1,24 +1,82 @@
 //! A run: the steps of one namespace that are waiting and running. Owned and driven by one task.
 
-use std::collections::BTreeSet;
+mod batch;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
-use crate::execute::{Engine, Progress};
-use crate::graph::ActionGraph;
-use crate::load::Config;
-use crate::model::{Address, Recorded, Step};
+use futures::FutureExt;
+use petgraph::graph::NodeIndex;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::JoinSet;
+
+use self::batch::Batch;
+use super::failure::Failure;
+use super::step::{Fate, StepEnd};
+use crate::execute::{Engine, JournalError, Progress, ProgressKind};
+use crate::graph::{ActionGraph, Outcome};
+use crate::load::{Config, Instance};
+use crate::model::{Address, Operation, Record, Recorded, RecordedObject, Step, Stored, Value};
 use crate::plan::{Plan, RunningStep};
 
 /// Walks graphs. Several may be under way, of components that do not touch each other.
 pub struct Run {
-    _engine: Arc<Engine>,
+    engine: Arc<Engine>,
     records: Recorded,
+    batches: BTreeMap<u64, Batch>,
+    next_batch: u64,
+    /// Steps whose turn has come, waiting for a place or for another step of their object.
+    ready: VecDeque<(u64, NodeIndex)>,
+    running: BTreeMap<Step, Running>,
+    tasks: JoinSet<Ended>,
+    events: VecDeque<Progress>,
+}
+
+/// What a new plan covers. All of it belongs together: it was made from one view of the situation.
+pub struct Adoption {
+    /// The objects that the plan covers.
+    pub scope: BTreeSet<Address>,
+    /// What is wanted.
+    pub config: Arc<Config>,
+    /// What is to be done.
+    pub plan: Plan,
+    /// In which order.
+    pub graph: ActionGraph,
+    /// The value of `ns` in expressions.
+    pub namespace: Value,
+    /// The steps that were running when the plan was made.
+    pub running: Vec<RunningStep>,
+}
+
+/// The plan was made while other steps were running than are running now: plan again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stale;
+
+struct Running {
+    batch: Option<(u64, NodeIndex)>,
+    planned: Option<Value>,
+    recorded: Option<Arc<RecordedObject>>,
+}
+
+enum Ended {
+    Step(Box<StepEnd>),
+    Swept(Address, Result<(), JournalError>),
 }
 
 impl Run {
     /// A run with nothing to do, over the records of one namespace.
     pub fn new(engine: Arc<Engine>, records: Recorded) -> Self {
-        Self { _engine: engine, records }
+        Self {
+            engine,
+            records,
+            batches: BTreeMap::new(),
+            next_batch: 0,
+            ready: VecDeque::new(),
+            running: BTreeMap::new(),
+            tasks: JoinSet::new(),
+            events: VecDeque::new(),
+        }
     }
 
     /// The records as last read or written by us.
@@ -31,40 +89,266 @@ impl Run {
         &mut self.records
     }
 
-    /// Every object of a graph under way (steps waiting or running) that touches one of `scope`. A new plan must
-    /// cover them all.
-    pub fn touching(&self, _scope: &BTreeSet<Address>) -> BTreeSet<Address> {
-        BTreeSet::new()
+    /// Every object of a graph under way (steps waiting or running) that touches one of `scope`, and `scope` itself.
+    /// A new plan must cover them all.
+    pub fn touching(&self, scope: &BTreeSet<Address>) -> BTreeSet<Address> {
+        let mut all = scope.clone();
+        // Scopes of batches are disjoint, so one round finds every batch; what a batch adds touches no other.
+        for batch in self.batches.values().filter(|batch| !batch.scope.is_disjoint(scope)) {
+            all.extend(batch.scope.iter().cloned());
+        }
+        all
     }
 
     /// The running steps of the given objects, for planning around them.
-    pub fn running(&self, _scope: &BTreeSet<Address>) -> Vec<RunningStep> {
-        Vec::new()
+    pub fn running(&self, scope: &BTreeSet<Address>) -> Vec<RunningStep> {
+        let in_scope = self.running.iter().filter(|(step, _)| scope.contains(&step.address));
+        in_scope
+            .map(|(step, running)| RunningStep {
+                step: step.clone(),
+                planned: running.planned.clone(),
+                recorded: running.recorded.clone(),
+            })
+            .collect()
     }
 
-    /// Takes a new plan for the objects of `scope`: steps that have not started are replaced by it, running ones go
-    /// on as the fixed nodes that the new graph has for them. `namespace` is the value of `ns` in expressions.
-    pub fn adopt(
-        &mut self,
-        _scope: &BTreeSet<Address>,
-        _config: &Arc<Config>,
-        _plan: Plan,
-        _graph: ActionGraph,
-        _namespace: crate::model::Value,
-    ) {
+    /// Whether a step of the object is running.
+    pub fn is_running(&self, address: &Address) -> bool {
+        // Steps are ordered by address first, so those of one object stand together.
+        let first = Step { address: address.clone(), deposed: None, operation: Operation::Create, replaces: false };
+        self.running.range(first..).next().is_some_and(|(step, _)| step.address == *address)
+    }
+
+    /// Whether nothing is running and nothing waits.
+    pub fn is_idle(&self) -> bool {
+        self.tasks.is_empty() && self.batches.is_empty() && self.events.is_empty()
+    }
+
+    /// Takes a new plan for the objects of a scope (which must include all that `touching` names): steps that have
+    /// not started are replaced by it, running ones go on as the fixed nodes that the new graph has for them.
+    ///
+    /// # Errors
+    /// `Stale` when a step has ended since the plan was made; nothing is changed then.
+    pub fn adopt(&mut self, adoption: Adoption) -> Result<(), Stale> {
+        let planned_around: BTreeSet<&Step> = adoption.running.iter().map(|running| &running.step).collect();
+        let now: BTreeSet<&Step> = self.running.keys().filter(|step| adoption.scope.contains(&step.address)).collect();
+        if planned_around != now {
+            return Err(Stale);
+        }
+        self.drop_batches(&adoption.scope);
+        self.sweep(&adoption.scope, &adoption.config);
+        let id = self.next_batch;
+        self.next_batch += 1;
+        let (batch, ready) = Batch::start(adoption);
+        for (step, running) in &mut self.running {
+            if batch.scope.contains(&step.address) {
+                running.batch = batch.running(step).map(|node| (id, node));
+            }
+        }
+        self.batches.insert(id, batch);
+        self.enqueue(id, ready);
+        self.close_if_over(id);
+        Ok(())
     }
 
     /// The next thing that happened; `None` once nothing runs and nothing can start. Cancel safe: a dropped call
     /// loses nothing.
     pub async fn next(&mut self) -> Option<Progress> {
-        None
+        loop {
+            if let Some(event) = self.events.pop_front() {
+                return Some(event);
+            }
+            let full = self.start_ready();
+            if !self.events.is_empty() {
+                continue;
+            }
+            if self.tasks.is_empty() && full.is_empty() {
+                return None;
+            }
+            tokio::select! {
+                // In this order, so that the same run goes the same way each time.
+                biased;
+                Some(ended) = self.tasks.join_next() => self.take(ended),
+                // A place is free again in a pool that was full. It is taken, or lost to another run, next round.
+                () = any_free(full) => {}
+            }
+        }
     }
 
     /// What an object's next waiting step waits for.
-    pub fn waiting_for(&self, _address: &Address) -> Vec<Step> {
-        Vec::new()
+    pub fn waiting_for(&self, address: &Address) -> Vec<Step> {
+        let batch = self.batches.values().find(|batch| batch.scope.contains(address));
+        batch.map(|batch| batch.waiting_for(address)).unwrap_or_default()
     }
 
     /// No step starts from now on; those waiting are skipped. Running calls go on.
-    pub fn stop(&mut self) {}
+    pub fn stop(&mut self) {
+        let turn_came = std::mem::take(&mut self.ready);
+        let mut skipped: Vec<Step> =
+            turn_came.into_iter().filter_map(|(id, node)| Some(self.batches.get(&id)?.step(node).clone())).collect();
+        skipped.extend(self.batches.values_mut().flat_map(Batch::skip_rest));
+        for step in skipped {
+            self.push(step, ProgressKind::Skipped { because_of: None });
+        }
+        self.batches.clear();
+        for running in self.running.values_mut() {
+            running.batch = None;
+        }
+    }
+
+    fn drop_batches(&mut self, scope: &BTreeSet<Address>) {
+        self.batches.retain(|_, batch| batch.scope.is_disjoint(scope));
+        let batches = &self.batches;
+        self.ready.retain(|(id, _)| batches.contains_key(id));
+    }
+
+    fn enqueue(&mut self, id: u64, nodes: Vec<NodeIndex>) {
+        self.ready.extend(nodes.into_iter().map(|node| (id, node)));
+    }
+
+    /// Starts whatever has a place; gives the full pools that something waits for.
+    fn start_ready(&mut self) -> Vec<Arc<Semaphore>> {
+        let mut full: Vec<Arc<Semaphore>> = Vec::new();
+        let mut waiting = VecDeque::new();
+        while let Some((id, node)) = self.ready.pop_front() {
+            if self.running.len() >= self.engine.limits.per_namespace {
+                waiting.push_back((id, node));
+                break;
+            }
+            let Some(batch) = self.batches.get(&id) else { continue };
+            let step = batch.step(node);
+            if self.is_running(&step.address) {
+                waiting.push_back((id, node));
+                continue;
+            }
+            match try_places(&self.engine, batch.type_name(step)) {
+                Ok(places) => self.start(id, node, places),
+                Err(pool) => {
+                    waiting.push_back((id, node));
+                    if !full.iter().any(|other| Arc::ptr_eq(other, &pool)) {
+                        full.push(pool);
+                    }
+                }
+            }
+        }
+        waiting.append(&mut self.ready);
+        self.ready = waiting;
+        full
+    }
+
+    fn start(&mut self, id: u64, node: NodeIndex, places: Vec<OwnedSemaphorePermit>) {
+        let Some(batch) = self.batches.get(&id) else { return };
+        let step = batch.step(node).clone();
+        let task = batch.task(&self.engine, &step, &self.records);
+        let (planned, recorded) = batch.outlook(&step);
+        self.running.insert(step.clone(), Running { batch: Some((id, node)), planned, recorded });
+        self.push(step.clone(), ProgressKind::Started);
+        self.tasks.spawn(async move {
+            let end = AssertUnwindSafe(task.run()).catch_unwind().await;
+            // A panic leaves the intent open, so the object is held until recovery has settled it.
+            let end = end.unwrap_or_else(|_| StepEnd {
+                step,
+                fate: Fate::Untouched,
+                failure: Some(Failure::internal("the step panicked; its outcome is settled by recovery")),
+            });
+            // Given back here, not when the end is taken: whoever takes it may be planning, and wait for a place.
+            drop(places);
+            Ended::Step(Box::new(end))
+        });
+    }
+
+    fn take(&mut self, ended: Result<Ended, tokio::task::JoinError>) {
+        match ended {
+            Ok(Ended::Step(end)) => self.finish(*end),
+            Ok(Ended::Swept(address, Ok(()))) => drop(self.records.remove(&address)),
+            // An empty record that could not be removed does no harm; the next plan tries again.
+            Ok(Ended::Swept(address, Err(error))) => {
+                tracing::warn!(%address, %error, "an empty record could not be removed");
+            }
+            Err(error) => tracing::error!(%error, "a task of a run was lost"),
+        }
+    }
+
+    fn finish(&mut self, end: StepEnd) {
+        let StepEnd { step, fate, failure } = end;
+        let running = self.running.remove(&step);
+        match fate {
+            Fate::Kept(stored) => drop(self.records.insert(step.address.clone(), stored)),
+            Fate::Erased => drop(self.records.remove(&step.address)),
+            Fate::Untouched => {}
+        }
+        let outcome = if failure.is_some() { Outcome::Failed } else { Outcome::Done };
+        self.push(
+            step,
+            match failure {
+                None => ProgressKind::Finished,
+                Some(Failure { reason, message, retryable }) => ProgressKind::Failed { reason, message, retryable },
+            },
+        );
+        if let Some((id, node)) = running.and_then(|running| running.batch) {
+            self.advance(id, node, outcome);
+        }
+    }
+
+    fn advance(&mut self, id: u64, node: NodeIndex, outcome: Outcome) {
+        let Some(batch) = self.batches.get_mut(&id) else { return };
+        let (ready, skipped) = batch.finish(node, outcome);
+        for (step, cause) in skipped {
+            self.push(step, ProgressKind::Skipped { because_of: Some(cause) });
+        }
+        self.enqueue(id, ready);
+        self.close_if_over(id);
+    }
+
+    fn close_if_over(&mut self, id: u64) {
+        if self.batches.get(&id).is_some_and(Batch::is_over) {
+            self.batches.remove(&id);
+        }
+    }
+
+    fn push(&mut self, step: Step, kind: ProgressKind) {
+        self.events.push_back(Progress { step, at: self.engine.clock.now(), kind });
+    }
+
+    /// Removes records that hold nothing any more and that nobody wants: a first create that failed, or a
+    /// replacement whose new object never came, before their Resource went.
+    fn sweep(&mut self, scope: &BTreeSet<Address>, config: &Config) {
+        for address in scope {
+            let Some(Stored { record, version }) = self.records.get(address) else { continue };
+            let wanted = config.instances.get(address).is_some_and(|instance| instance.is_wanted());
+            if wanted || !is_empty(record) || self.is_running(address) {
+                continue;
+            }
+            let (record, version) = (Arc::clone(record), *version);
+            let (engine, address) = (Arc::clone(&self.engine), address.clone());
+            self.tasks.spawn(async move {
+                let swept = engine.journal.erase(record, version).await;
+                Ended::Swept(address, swept)
+            });
+        }
+    }
+}
+
+fn is_empty(record: &Record) -> bool {
+    !record.has_objects() && record.intent.is_none()
+}
+
+/// A place in every pool that a call for the type needs, or the pool that is full.
+fn try_places(engine: &Engine, type_name: &str) -> Result<Vec<OwnedSemaphorePermit>, Arc<Semaphore>> {
+    let take = |pool: &Arc<Semaphore>| Arc::clone(pool).try_acquire_owned().map_err(|_| Arc::clone(pool));
+    engine.slots(type_name).map(take).collect()
+}
+
+/// Waits until one of the pools has a free place; for ever when there is none.
+async fn any_free(pools: Vec<Arc<Semaphore>>) {
+    if pools.is_empty() {
+        return futures::future::pending().await;
+    }
+    let waits = pools.into_iter().map(|pool| pool.acquire_owned().boxed());
+    drop(futures::future::select_all(waits).await);
+}
+
+/// The instance of an address, when its Resource exists.
+fn instance<'a>(config: &'a Config, address: &Address) -> Option<&'a Arc<Instance>> {
+    config.instances.get(address)
 }

@@ -130,6 +130,7 @@ fn change(address: &Address, action: Action, forget: bool) -> Change {
         action,
         order: None,
         forget,
+        hold_destroy: None,
         because: None,
         blocked: None,
         message: String::new(),

@@ -20,6 +20,7 @@ pub struct Config {
 
 /// One wanted instance.
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "they are independent facts about the Resource")]
 pub struct Instance {
     /// Which one.
     pub address: Address,
@@ -113,7 +114,7 @@ pub struct Timeouts {
 
 impl Default for Timeouts {
     fn default() -> Self {
-        let half_an_hour = Duration::from_secs(30 * 60);
-        Self { create: half_an_hour, update: half_an_hour, delete: half_an_hour, read: Duration::from_secs(5 * 60) }
+        let half_an_hour = Duration::from_mins(30);
+        Self { create: half_an_hour, update: half_an_hour, delete: half_an_hour, read: Duration::from_mins(5) }
     }
 }

@@ -1,15 +1,61 @@
 //! Expressions in configuration: `${ ... }` holding CEL, and the templates they stand in.
+//!
+//! Takes a tree of plain values, gives a [`Template`] and the references in it; later, with a [`Scope`], the value.
+//! `docs/expressions.md` tells users the rules.
 
-use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 
-use crate::model::{Address, Diagnostics, Value};
+use crate::model::{Address, Diagnostic, Diagnostics, Path, Reason, Segment, Value};
+
+mod access;
+mod budget;
+mod convert;
+mod evaluate;
+mod functions;
+mod names;
+mod parse;
+mod program;
+mod rewrite;
+mod scan;
+
+#[cfg(test)]
+mod tests;
+
+use access::Access;
+use program::Program;
+
+pub(crate) use names::is_label;
 
 /// A configuration tree whose leaves may be expressions. Cheap to clone.
 #[derive(Clone, Debug, Default)]
-pub struct Template {
-    literal: Option<Value>,
-    _children: Arc<BTreeMap<Arc<str>, Template>>,
+pub struct Template(Node);
+
+#[derive(Clone, Debug)]
+enum Node {
+    Literal(Value),
+    /// A text that is one plain path.
+    Path(Arc<Access>),
+    /// A text that is one expression of another kind.
+    Program(Arc<Program>),
+    /// Anything else with expressions in it.
+    Text(Arc<[Part]>),
+    List(Arc<[Node]>),
+    Map(Arc<[(Arc<str>, Node)]>),
+}
+
+#[derive(Debug)]
+enum Part {
+    Literal(Box<str>),
+    /// With the column at which its expression begins.
+    Path(Access, usize),
+    Program(Program),
+}
+
+impl Default for Node {
+    fn default() -> Self {
+        Self::Literal(Value::Null)
+    }
 }
 
 /// Where expressions find the values of other objects.
@@ -22,9 +68,142 @@ pub trait Scope {
 }
 
 impl Template {
+    /// A template without expressions.
+    pub fn literal(value: Value) -> Self {
+        Self(Node::Literal(value))
+    }
+
+    /// The value, when there is no expression in it.
+    pub fn as_literal(&self) -> Option<&Value> {
+        match &self.0 {
+            Node::Literal(value) => Some(value),
+            _ => None,
+        }
+    }
+
     /// The value in the given scope. Unknown and sensitive marks are as fine as the paths read. `Err` holds one
-    /// diagnostic for each expression that failed, with its path below `spec.config`.
-    pub fn evaluate(&self, _scope: &dyn Scope) -> Result<Value, Diagnostics> {
-        Ok(self.literal.clone().unwrap_or_default())
+    /// diagnostic for each expression that failed, with its path below `spec.config` and without address.
+    pub fn evaluate(&self, scope: &dyn Scope) -> Result<Value, Diagnostics> {
+        let mut problems = Vec::new();
+        let value = self.0.evaluate(scope, None, &mut problems);
+        if problems.is_empty() { Ok(value) } else { Err(problems) }
+    }
+}
+
+/// A place in a template, as a list that grows towards the leaves, so that only a problem costs a `Path`.
+#[derive(Clone, Copy)]
+struct Trail<'a> {
+    parent: Option<&'a Trail<'a>>,
+    step: Step<'a>,
+}
+
+#[derive(Clone, Copy)]
+enum Step<'a> {
+    Key(&'a Arc<str>),
+    Index(usize),
+}
+
+impl Trail<'_> {
+    fn path(trail: Option<&Self>) -> Path {
+        let mut segments = Vec::new();
+        let mut here = trail;
+        while let Some(trail) = here {
+            segments.push(match trail.step {
+                Step::Key(key) => Segment::Name(key.clone()),
+                Step::Index(index) => Segment::Index(index),
+            });
+            here = trail.parent;
+        }
+        segments.reverse();
+        Path(segments)
+    }
+}
+
+impl Node {
+    /// The value, `Null` at each place that failed.
+    fn evaluate(&self, scope: &dyn Scope, trail: Option<&Trail<'_>>, problems: &mut Diagnostics) -> Value {
+        let result = match self {
+            Self::Literal(value) => return value.clone(),
+            Self::List(items) => {
+                let item = |(index, item): (usize, &Self)| {
+                    item.evaluate(scope, Some(&Trail { parent: trail, step: Step::Index(index) }), problems)
+                };
+                return Value::List(items.iter().enumerate().map(item).collect());
+            }
+            Self::Map(entries) => {
+                let entry = |(key, item): &(Arc<str>, Self)| {
+                    let trail = Trail { parent: trail, step: Step::Key(key) };
+                    (key.clone(), item.evaluate(scope, Some(&trail), problems))
+                };
+                return Value::Map(Arc::new(entries.iter().map(entry).collect()));
+            }
+            Self::Path(access) => access.read(scope).map_err(|problem| problem.within(&access.show_all(), 1)),
+            Self::Program(program) => program.evaluate(scope),
+            Self::Text(parts) => evaluate::text(parts, scope),
+        };
+        result.unwrap_or_else(|problem| {
+            let problem = problem.diagnostic();
+            problems.push(if trail.is_some() { problem.at(Trail::path(trail)) } else { problem });
+            Value::Null
+        })
+    }
+}
+
+/// What is wrong with an expression.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Problem {
+    /// The expression and the column at which it begins in its text, once known.
+    expression: Option<(Box<str>, usize)>,
+    what: String,
+    why: String,
+    hint: Option<String>,
+}
+
+impl Problem {
+    fn new(what: impl Into<String>) -> Self {
+        Self { expression: None, what: what.into(), why: String::new(), hint: None }
+    }
+
+    fn because(mut self, why: impl Into<String>) -> Self {
+        self.why = why.into();
+        self
+    }
+
+    fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// The same with the expression it is about, unless that is known already.
+    fn within(mut self, source: &str, column: usize) -> Self {
+        self.expression.get_or_insert_with(|| (source.trim().into(), column));
+        self
+    }
+
+    /// One line: the expression, its column when it does not begin the text, and what is wrong with it.
+    fn diagnostic(self) -> Diagnostic {
+        let summary = match &self.expression {
+            Some((source, column)) => format!("{} at column {column}: {}", Shown(source), self.what),
+            None => self.what.clone(),
+        };
+        let mut diagnostic = Diagnostic::general(Reason::InvalidExpression, summary).because(self.why);
+        diagnostic.hint = self.hint;
+        diagnostic
+    }
+}
+
+/// An expression as errors quote it: on one line, and not longer than a line.
+struct Shown<'a>(&'a str);
+
+impl fmt::Display for Shown<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Enough to recognise an expression by.
+        const LIMIT: usize = 80;
+        let words: Vec<&str> = self.0.split_whitespace().collect();
+        let line = words.join(" ");
+        match line.char_indices().nth(LIMIT) {
+            Some((end, _)) => write!(f, "`${{{}…}}`", &line[..end]),
+            None => write!(f, "`${{{line}}}`"),
+        }
     }
 }

@@ -49,13 +49,17 @@ pub struct Change {
     pub order: Option<ReplaceOrder>,
     /// A replacement or destroy whose old object is forgotten instead (`deletionPolicy: Orphan`).
     pub forget: bool,
+    /// A create-first replacement that goes ahead although its old object must stay for now: it has a step `C(x)`
+    /// and no step `D(x)`, and leaves the old object deposed. The condition reason; `message` and `waiting_for` tell
+    /// more.
+    pub hold_destroy: Option<Reason>,
     /// Why, as a sentence fragment: "tainted", "requested", "no longer wanted". `None` when it is plain.
     pub because: Option<String>,
     /// `Blocked`: the condition reason.
     pub blocked: Option<Reason>,
-    /// `Blocked`: the text of the condition, also what it waits for.
+    /// `Blocked`, or a held destroy: the text of the condition, also what it waits for.
     pub message: String,
-    /// `Blocked`: the objects it waits for.
+    /// `Blocked`, or a held destroy: the objects it waits for.
     pub waiting_for: Vec<Address>,
     /// The attributes that force the replacement.
     pub replace_paths: Vec<Path>,

@@ -127,6 +127,8 @@ pub struct Record {
     pub epoch: u64,
     /// Failed creations of a replacement in a row; the cap on them must survive a restart.
     pub failed_creates: u32,
+    /// The generation of the Resource that `failed_creates` counts for: a newer one starts anew.
+    pub failed_generation: i64,
     /// A delete-first replacement destroyed the old object and the new one is still missing.
     pub replacement_pending: bool,
     /// Value of the annotation `purlin.dev/replace-requested-at` that was last carried out.
@@ -146,6 +148,7 @@ impl Record {
             intent: None,
             epoch: 0,
             failed_creates: 0,
+            failed_generation: 0,
             replacement_pending: false,
             handled_replace_request: Arc::from(""),
         }

@@ -92,6 +92,21 @@ impl Value {
         }
     }
 
+    /// The value with every unknown place made null, as Terraform saves an object whose driver left places unknown.
+    #[must_use]
+    pub fn unknown_as_null(self) -> Self {
+        if !self.has_unknown() {
+            return self;
+        }
+        match self {
+            Self::Unknown => Self::Null,
+            Self::List(items) => Self::List(items.iter().cloned().map(Self::unknown_as_null).collect()),
+            Self::Map(map) => Self::map(map.iter().map(|(key, item)| (key.clone(), item.clone().unknown_as_null()))),
+            Self::Sensitive(inner) => inner.as_ref().clone().unknown_as_null().into_sensitive(),
+            other => other,
+        }
+    }
+
     /// The attribute `name` of a map; `None` when the value is no map or has no such key.
     pub fn get(&self, name: &str) -> Option<&Self> {
         match self.unmarked() {

@@ -13,6 +13,7 @@ pub trait Clock: Send + Sync {
 pub struct SystemClock;
 
 impl Clock for SystemClock {
+    #[expect(clippy::disallowed_methods, reason = "this is where the real time comes from")]
     fn now(&self) -> Timestamp {
         Timestamp::now()
     }

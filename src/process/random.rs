@@ -23,6 +23,7 @@ pub trait Random: Send + Sync {
 pub struct SystemRandom;
 
 impl Random for SystemRandom {
+    #[expect(clippy::disallowed_methods, reason = "this is where real randomness comes from")]
     fn draw(&self) -> [u8; 16] {
         uuid::Uuid::new_v4().into_bytes()
     }

@@ -13,6 +13,7 @@ type processes struct {
 	mutex   sync.Mutex
 	killed  bool
 	running []*exec.Cmd
+	alive   sync.WaitGroup
 	ended   chan error
 }
 
@@ -34,10 +35,10 @@ func (p *processes) start(program string, arguments []string) error {
 		p.ended = make(chan error, 8)
 	}
 	ended := p.ended
-	go func() {
+	p.alive.Go(func() {
 		err := command.Wait()
 		ended <- fmt.Errorf("%s ended: %v", filepath.Base(program), err)
-	}()
+	})
 	p.running = append(p.running, command)
 	return nil
 }
@@ -51,7 +52,7 @@ func (p *processes) wait() error {
 	return err
 }
 
-// kill tells whether this was the first call.
+// kill returns when they are gone, with their ports and files free again. It tells whether this was the first call.
 func (p *processes) kill() bool {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -62,5 +63,6 @@ func (p *processes) kill() bool {
 	for _, command := range p.running {
 		_ = command.Process.Kill()
 	}
+	p.alive.Wait()
 	return true
 }

@@ -128,7 +128,12 @@ impl<'a> Joined<'a> {
         if matches!(change.action, Action::Record | Action::Create | Action::Update | Action::Replace) {
             object.make = Presence::Planned;
         }
-        if matches!(change.action, Action::Replace | Action::Destroy | Action::Forget) {
+        let gives_up = match change.action {
+            // The old object stays deposed while something still uses it.
+            Action::Replace => change.hold_destroy.is_none(),
+            action => matches!(action, Action::Destroy | Action::Forget),
+        };
+        if gives_up {
             object.remove = Presence::Planned;
         }
         if matches!(change.action, Action::Destroy | Action::Forget) {

@@ -1,0 +1,144 @@
+//! The definitions of our kinds, as the files in `crds/` hold them.
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+    CustomResourceDefinition, JSON, JSONSchemaProps, ValidationRule,
+};
+use kube::CustomResourceExt as _;
+
+use super::Resource;
+
+/// Every CRD: its file name in `crds/`, and the text of that file.
+pub fn crds() -> Vec<(&'static str, String)> {
+    vec![("resources.purlin.dev.yaml", yaml(&resource_crd()))]
+}
+
+/// The CRD of [`Resource`]. `Resource::crd()` lacks the rules that concern the whole object.
+pub fn resource_crd() -> CustomResourceDefinition {
+    let mut crd = Resource::crd();
+    for version in &mut crd.spec.versions {
+        if let Some(root) = version.schema.as_mut().and_then(|schema| schema.open_api_v3_schema.as_mut()) {
+            complete(root);
+        }
+    }
+    crd
+}
+
+/// Adds what concerns the whole object: rules that see its name, and the status of a new object.
+fn complete(root: &mut JSONSchemaProps) {
+    root.x_kubernetes_validations = Some(vec![
+        rule(
+            "self.metadata.name.size() <= 63 && self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",
+            "metadata.name must be a DNS label: at most 63 lower-case letters, digits and '-', beginning and ending \
+             with a letter or digit",
+        ),
+        rule(
+            "!has(self.spec.dependsOn) || self.spec.dependsOn.all(d, d.name != self.metadata.name)",
+            "spec.dependsOn must not name the Resource itself",
+        ),
+    ]);
+    let Some(properties) = root.properties.as_mut() else { return };
+    if let Some(status) = properties.get_mut("status") {
+        // A new object must never look current: its generation is 1, and this is not.
+        status.default = Some(JSON(serde_json::json!({"observedGeneration": -1})));
+        status.nullable = None;
+    }
+}
+
+fn rule(rule: &str, message: &str) -> ValidationRule {
+    ValidationRule { rule: rule.to_owned(), message: Some(message.to_owned()), ..ValidationRule::default() }
+}
+
+fn yaml(crd: &CustomResourceDefinition) -> String {
+    let text = serde_saphyr::to_string(crd).unwrap_or_default();
+    format!("# Generated from src/api by `purlin crds`; a test keeps it current.\n{text}")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value as Json;
+
+    use super::*;
+
+    fn schema() -> Json {
+        let crd = serde_json::to_value(resource_crd()).unwrap();
+        crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"].clone()
+    }
+
+    #[test]
+    fn the_files_in_crds_are_current() {
+        let dir = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("crds");
+        for (name, text) in crds() {
+            let path = dir.join(name);
+            if std::env::var_os("UPDATE_EXPECT").is_some() {
+                std::fs::write(&path, &text).unwrap();
+            }
+            let found = std::fs::read_to_string(&path).unwrap_or_default();
+            assert!(found == text, "{name} is out of date: run `UPDATE_EXPECT=1 cargo test --lib api::`");
+        }
+    }
+
+    #[test]
+    fn the_files_in_crds_read_back() {
+        for (_, text) in crds() {
+            let crd: CustomResourceDefinition = serde_saphyr::from_str(&text).unwrap();
+            assert_eq!(crd, resource_crd());
+        }
+    }
+
+    #[test]
+    fn every_field_has_a_description() {
+        fn walk(schema: &Json, at: &str, missing: &mut Vec<String>) {
+            for (name, field) in schema["properties"].as_object().into_iter().flatten() {
+                let at = format!("{at}.{name}");
+                if field["description"].as_str().is_none_or(str::is_empty) && at != ".metadata" {
+                    missing.push(at.clone());
+                }
+                walk(field, &at, missing);
+                walk(&field["items"], &at, missing);
+            }
+        }
+        let mut missing = Vec::new();
+        walk(&schema(), "", &mut missing);
+        assert_eq!(missing, Vec::<String>::new());
+    }
+
+    #[test]
+    fn only_config_and_attributes_keep_unknown_fields() {
+        fn walk(schema: &Json, at: &str, found: &mut Vec<String>) {
+            if schema["x-kubernetes-preserve-unknown-fields"] == true {
+                found.push(at.to_owned());
+            }
+            assert!(schema.get("additionalProperties").is_none(), "{at}");
+            for (name, field) in schema["properties"].as_object().into_iter().flatten() {
+                walk(field, &format!("{at}.{name}"), found);
+            }
+        }
+        let mut found = Vec::new();
+        walk(&schema(), "", &mut found);
+        assert_eq!(found, [".spec.config", ".status.attributes"]);
+    }
+
+    #[test]
+    fn the_definition_says_what_the_design_asks_for() {
+        let crd = serde_json::to_value(resource_crd()).unwrap();
+        let version = &crd["spec"]["versions"][0];
+        assert_eq!(crd["spec"]["versions"].as_array().unwrap().len(), 1);
+        assert_eq!(crd["spec"]["names"]["shortNames"], serde_json::json!(["pres"]));
+        assert_eq!(crd["spec"]["names"]["categories"], serde_json::json!(["purlin", "managed"]));
+        assert_eq!(version["selectableFields"], serde_json::json!([{"jsonPath": ".spec.type"}]));
+        assert_eq!(version["subresources"], serde_json::json!({"status": {}}));
+        let columns: Vec<_> = version["additionalPrinterColumns"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|c| c["name"].as_str().unwrap())
+            .collect();
+        assert_eq!(columns, ["READY", "SYNCED", "TYPE", "ID", "ACTION", "AGE", "MESSAGE"]);
+        let schema = schema();
+        assert_eq!(schema["properties"]["status"]["default"], serde_json::json!({"observedGeneration": -1}));
+        let spec = &schema["properties"]["spec"]["properties"];
+        assert_eq!(spec["type"]["x-kubernetes-validations"][0]["rule"], "self == oldSelf");
+        assert_eq!(spec["dependsOn"]["x-kubernetes-list-type"], "map");
+        assert_eq!(schema["properties"]["spec"]["required"], serde_json::json!(["type"]));
+    }
+}

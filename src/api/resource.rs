@@ -1,0 +1,252 @@
+//! The kind `Resource`: one infrastructure object.
+//!
+//! The doc comments are the API's documentation: they become the descriptions that `kubectl explain` shows.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use kube::CustomResource;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::schema;
+
+/// What is wanted of the object.
+#[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[kube(
+    group = "purlin.dev",
+    version = "v1alpha1",
+    kind = "Resource",
+    plural = "resources",
+    shortname = "pres",
+    category = "purlin",
+    category = "managed",
+    namespaced,
+    status = "ResourceStatus",
+    derive = "Default",
+    derive = "PartialEq",
+    doc = "One infrastructure object that Purlin creates, updates and destroys in dependency order.",
+    selectable = ".spec.type",
+    printcolumn = r#"{"name": "READY", "type": "string", "jsonPath": ".status.conditions[?(@.type==\"Ready\")].status",
+        "description": "Whether the object is as its Resource describes it."}"#,
+    printcolumn = r#"{"name": "SYNCED", "type": "string", "jsonPath": ".status.conditions[?(@.type==\"Synced\")].status",
+        "description": "Whether the last plan of the object was carried out."}"#,
+    printcolumn = r#"{"name": "TYPE", "type": "string", "jsonPath": ".spec.type",
+        "description": "The provider's type of the object."}"#,
+    printcolumn = r#"{"name": "ID", "type": "string", "jsonPath": ".status.id",
+        "description": "What the provider knows the object by."}"#,
+    printcolumn = r#"{"name": "ACTION", "type": "string", "jsonPath": ".status.pending.action",
+        "description": "What will be done with the object."}"#,
+    printcolumn = r#"{"name": "AGE", "type": "date", "jsonPath": ".metadata.creationTimestamp",
+        "description": "When the Resource was created."}"#,
+    printcolumn = r#"{"name": "MESSAGE", "type": "string", "jsonPath": ".status.conditions[?(@.type==\"Ready\")].message",
+        "description": "Why the object is, or is not, ready.", "priority": 1}"#
+)]
+#[serde(rename_all = "camelCase")]
+pub struct ResourceSpec {
+    /// The provider's own name of the type, such as `terraform_data` or `kubernetes_object`. It cannot be changed:
+    /// create a Resource of another name instead.
+    #[serde(rename = "type")]
+    #[schemars(schema_with = "schema::type_name")]
+    pub type_name: String,
+
+    /// The provider's own arguments, by their own names. Any text may hold expressions, `${name.attribute}`.
+    #[serde(default, skip_serializing_if = "serde_json::Map::is_empty")]
+    #[schemars(schema_with = "schema::free_map")]
+    pub config: serde_json::Map<String, serde_json::Value>,
+
+    /// Resources of this namespace that must exist before this object and be destroyed after it, besides those
+    /// that expressions refer to.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(
+        length(max = 1000),
+        extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"])
+    )]
+    pub depends_on: Vec<Dependency>,
+
+    /// How the object is replaced and whether it may be destroyed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lifecycle: Option<Lifecycle>,
+
+    /// What happens to the object when it is no longer wanted: `Delete` destroys it, `Orphan` leaves it alone and
+    /// forgets it. The default is `Delete`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::deletion_policy")]
+    pub deletion_policy: Option<DeletionPolicy>,
+
+    /// An object that exists already and is to be managed from now on, instead of creating one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub import: Option<Import>,
+
+    /// The service account of this namespace as which Kubernetes objects are read and written. The default is set
+    /// by the controller, usually `default`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 253))]
+    pub service_account_name: Option<String>,
+
+    /// While it is true, nothing is done with the object: no reading, no changing, and a deletion waits. The
+    /// annotation `purlin.dev/paused: "true"` is the same switch.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub suspend: bool,
+
+    /// How long the provider may take.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeouts: Option<Timeouts>,
+}
+
+/// A Resource that must be there first.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Dependency {
+    /// The name of a Resource of this namespace.
+    #[schemars(schema_with = "schema::resource_name")]
+    pub name: String,
+}
+
+/// Terraform's `lifecycle` block.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Lifecycle {
+    /// On replacement, create the new object before the old one is destroyed. What this object depends on is
+    /// replaced the same way.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub create_before_destroy: Option<bool>,
+    /// Refuse every plan that would destroy the object, also while the Resource is being deleted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prevent_destroy: Option<bool>,
+}
+
+/// What happens to an object that is no longer wanted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum DeletionPolicy {
+    /// Destroy it.
+    #[default]
+    Delete,
+    /// Leave it alone and forget it.
+    Orphan,
+}
+
+/// An existing object to manage from now on.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Import {
+    /// The provider's id of the object, as its documentation says for `terraform import`.
+    #[schemars(length(min = 1, max = 4096))]
+    pub id: String,
+}
+
+/// How long the provider's calls may take, as `30m` or `1h30m`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Timeouts {
+    /// Of a create. The default is `30m`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::duration")]
+    pub create: Option<String>,
+    /// Of an update. The default is `30m`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::duration")]
+    pub update: Option<String>,
+    /// Of a destroy. The default is `30m`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::duration")]
+    pub delete: Option<String>,
+    /// Of a read. The default is `5m`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::duration")]
+    pub read: Option<String>,
+}
+
+/// What is known of the object. It never holds a sensitive value.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ResourceStatus {
+    /// The generation of the Resource that this status is about; -1 before the first look.
+    #[serde(default)]
+    pub observed_generation: i64,
+
+    /// `Ready` and `Synced` always; `Reconciling`, `Stalled`, `Drifted` and `DeletionBlocked` while they are true.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(schema_with = "schema::conditions")]
+    pub conditions: Vec<Condition>,
+
+    /// What the provider knows the object by.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+
+    /// The object's attributes, without sensitive ones and cut when they are large.
+    #[serde(default, skip_serializing_if = "serde_json::Map::is_empty")]
+    #[schemars(schema_with = "schema::free_atomic_map")]
+    pub attributes: serde_json::Map<String, serde_json::Value>,
+
+    /// The lifecycle that is in effect, which other objects can force.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lifecycle: Option<EffectiveLifecycle>,
+
+    /// The Resources that this one depends on directly.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
+    pub dependencies: Vec<String>,
+
+    /// Old objects that were replaced and are not destroyed yet.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
+    pub deposed: Vec<Deposed>,
+
+    /// What will be done next, while something is to be done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pending: Option<Pending>,
+
+    /// The value of the annotation `purlin.dev/reconcile-requested-at` that was last acted upon.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_handled_reconcile_at: Option<String>,
+}
+
+/// The lifecycle in effect.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct EffectiveLifecycle {
+    /// Whether a replacement creates the new object before it destroys the old one.
+    pub create_before_destroy: bool,
+    /// Because of whom, when it is not the Resource itself that asks for it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub because: String,
+}
+
+/// An old object that waits for its destruction.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Deposed {
+    /// Which instance it was; empty for an object that is no family.
+    #[serde(default)]
+    pub instance: String,
+    /// Its key, eight hexadecimal digits.
+    pub key: String,
+    /// What the provider knows it by.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub id: String,
+    /// The objects whose steps come first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
+    pub waiting_for: Vec<String>,
+}
+
+/// What will be done next.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Pending {
+    /// `Create`, `Update`, `Replace`, `Destroy`, `Forget` or `Record`.
+    pub action: String,
+    /// The attributes that it is about.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
+    pub paths: Vec<String>,
+    /// The steps of other objects that come first, as `app-key: update`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
+    pub waiting_for: Vec<String>,
+}
+
+impl Resource {
+    /// The value of an annotation; empty when it is absent.
+    pub fn annotation(&self, name: &str) -> &str {
+        self.metadata.annotations.as_ref().and_then(|all: &BTreeMap<_, _>| all.get(name)).map_or("", String::as_str)
+    }
+}

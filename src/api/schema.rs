@@ -1,0 +1,106 @@
+//! Schemas of fields whose validation their Rust type does not say.
+
+use schemars::{Schema, SchemaGenerator, json_schema};
+
+/// A DNS label, as `metadata.name` of a Resource must be one.
+const DNS_LABEL: &str = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$";
+
+/// The name of a type, which never changes.
+pub(super) fn type_name(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "string",
+        "minLength": 1,
+        "maxLength": 128,
+        "pattern": "^[a-z][a-z0-9_-]*$",
+        "x-kubernetes-validations": [{
+            "rule": "self == oldSelf",
+            "message": "spec.type is immutable: create a Resource of another name instead",
+        }],
+    })
+}
+
+/// The name of a Resource.
+pub(super) fn resource_name(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "string", "minLength": 1, "maxLength": 63, "pattern": DNS_LABEL})
+}
+
+/// A map of anything, owned field by field.
+pub(super) fn free_map(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "object", "x-kubernetes-preserve-unknown-fields": true})
+}
+
+/// A map of anything that is replaced as a whole.
+pub(super) fn free_atomic_map(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "object",
+        "x-kubernetes-preserve-unknown-fields": true,
+        "x-kubernetes-map-type": "atomic",
+    })
+}
+
+/// A choice whose variants are told in the field's own description.
+pub(super) fn deletion_policy(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "string", "enum": ["Delete", "Orphan"]})
+}
+
+/// A duration as Go writes it, longer than nothing.
+pub(super) fn duration(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "string",
+        "maxLength": 64,
+        "pattern": "^([0-9]+(\\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$",
+        "x-kubernetes-validations": [{
+            "rule": "duration(self) > duration('0s')",
+            "message": "must be a duration longer than nothing, such as 30m or 1h30m",
+        }],
+    })
+}
+
+/// `metav1.Condition`, with the validation that the Kubernetes API conventions give it.
+pub(super) fn conditions(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "array",
+        "x-kubernetes-list-type": "map",
+        "x-kubernetes-list-map-keys": ["type"],
+        "items": {
+            "type": "object",
+            "description": "One aspect of the object's state.",
+            "required": ["lastTransitionTime", "message", "reason", "status", "type"],
+            "properties": {
+                "type": {
+                    "type": "string",
+                    "description": "Which aspect, in CamelCase.",
+                    "maxLength": 316,
+                },
+                "status": {
+                    "type": "string",
+                    "description": "Whether it holds: True, False or Unknown.",
+                    "enum": ["True", "False", "Unknown"],
+                },
+                "reason": {
+                    "type": "string",
+                    "description": "Why, in one CamelCase word. Every reason has its documentation.",
+                    "minLength": 1,
+                    "maxLength": 1024,
+                    "pattern": "^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$",
+                },
+                "message": {
+                    "type": "string",
+                    "description": "Why, and what to do next, for people.",
+                    "maxLength": 32768,
+                },
+                "observedGeneration": {
+                    "type": "integer",
+                    "format": "int64",
+                    "minimum": 0,
+                    "description": "The generation of the Resource that the condition is about.",
+                },
+                "lastTransitionTime": {
+                    "type": "string",
+                    "format": "date-time",
+                    "description": "When the status last changed.",
+                },
+            },
+        },
+    })
+}

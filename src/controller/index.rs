@@ -1,0 +1,451 @@
+//! What one namespace wants and remembers, as of now. Synchronous: events go in, the names to look at come out.
+//!
+//! ```text
+//! [ Resource watch ] --\                        /--> names whose component must be planned
+//! [ record watch   ] ----> Index::apply ---->  <
+//! [ own writes     ] --/   (links, overlay)     \--> records that somebody else has changed
+//! ```
+//!
+//! **Read your writes.** What this process has written is newer than what a watch may still deliver. Records are known
+//! at the version last written; older events are ignored, and while a step of an object runs (it is *busy*) its
+//! events are parked until the step's own result is known. Our finalizer and annotation on a Resource are assumed as
+//! written until the watch confirms them.
+
+mod links;
+mod overlay;
+mod parked;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+
+use crate::load::{Config, Instance};
+use crate::model::{Address, Stored, Value, Version};
+use crate::store::ResourceMeta;
+
+use self::links::Links;
+use self::overlay::Overlay;
+use self::parked::Parked;
+
+/// A Resource as watched, in compact form.
+#[derive(Clone, Debug)]
+pub struct Observed {
+    /// What it wants.
+    pub instance: Arc<Instance>,
+    /// What its status says.
+    pub published: Published,
+    /// What patches of our marks build on.
+    pub meta: Arc<ResourceMeta>,
+}
+
+/// What summarizing needs of the status that is written already.
+#[derive(Clone, Debug, Default)]
+pub struct Published {
+    /// The conditions, for their times.
+    pub conditions: Arc<[Condition]>,
+    /// The generation that the status is about; -1 for none.
+    pub observed_generation: i64,
+    /// The request that was handled last.
+    pub handled_reconcile: Arc<str>,
+    /// Digest of the whole status: the same digest needs no write.
+    pub digest: u64,
+}
+
+/// Something that happened outside.
+#[derive(Clone, Debug)]
+pub enum Event {
+    /// A Resource exists in this form.
+    ResourceApplied(Observed),
+    /// A Resource is gone.
+    ResourceDeleted(Arc<str>),
+    /// A record exists in this form.
+    RecordApplied(Stored),
+    /// A record is gone since the version.
+    RecordDeleted(Address, Version),
+    /// A record exists and cannot be read, for the reason given.
+    RecordUnreadable(Address, String),
+    /// All Resources are about to be listed anew.
+    ResourcesRelisting,
+    /// What was not listed since `ResourcesRelisting` is gone.
+    ResourcesListed,
+    /// All records are about to be listed anew.
+    RecordsRelisting,
+    /// What was not listed since `RecordsRelisting` is gone.
+    RecordsListed,
+    /// Name, labels and annotations of the namespace, and whether it is terminating.
+    Namespace {
+        /// `ns` of expressions.
+        value: Value,
+        /// Whether it is being deleted.
+        terminating: bool,
+    },
+}
+
+#[derive(Debug)]
+struct Entry {
+    instance: Arc<Instance>,
+    published: Published,
+    meta: Arc<ResourceMeta>,
+    overlay: Overlay,
+}
+
+/// What is known about one namespace.
+#[derive(Debug, Default)]
+pub struct Index {
+    namespace: Arc<str>,
+    value: Value,
+    terminating: bool,
+    /// Counts the changes of the namespace, which any expression may read.
+    namespace_version: u64,
+    entries: BTreeMap<Arc<str>, Entry>,
+    records: BTreeMap<Address, Stored>,
+    /// Records that exist and cannot be read, with the reason.
+    unreadable: BTreeMap<Address, String>,
+    links: Links,
+    /// Records that we removed and whose removal the watch has not delivered yet.
+    erased: BTreeSet<Address>,
+    /// Objects with a running step, with what the watch said meanwhile.
+    busy: BTreeMap<Address, Parked>,
+    /// Names to be looked at.
+    woken: BTreeSet<Arc<str>>,
+    /// Records that somebody else has changed.
+    foreign: BTreeSet<Address>,
+    /// The names of Resources that are not listed again yet.
+    resources_before: Option<BTreeSet<Arc<str>>>,
+    /// The records that are not listed again yet, at the version they had before.
+    records_before: Option<BTreeMap<Address, Version>>,
+}
+
+impl Index {
+    /// An index of nothing.
+    pub fn new(namespace: Arc<str>) -> Self {
+        let value = Value::map([("name", Value::String(namespace.clone()))]);
+        Self { namespace, value, ..Self::default() }
+    }
+
+    /// The namespace.
+    pub fn namespace(&self) -> &Arc<str> {
+        &self.namespace
+    }
+
+    /// `ns` of expressions.
+    pub fn namespace_value(&self) -> &Value {
+        &self.value
+    }
+
+    /// Whether the namespace is being deleted.
+    pub fn is_terminating(&self) -> bool {
+        self.terminating
+    }
+
+    /// Whether there is neither a Resource nor a record.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty() && self.records.is_empty() && self.unreadable.is_empty() && self.busy.is_empty()
+    }
+
+    /// All records, as known.
+    pub fn records(&self) -> &BTreeMap<Address, Stored> {
+        &self.records
+    }
+
+    /// What the Resource of that name wants, our own marks on it as we wrote them last.
+    pub fn instance(&self, name: &str) -> Option<Arc<Instance>> {
+        self.entries.get(name).map(|entry| entry.overlay.over(&entry.instance))
+    }
+
+    /// Metadata of the Resource, as the watch had it last.
+    pub fn metadata(&self, name: &str) -> Option<&ResourceMeta> {
+        self.entries.get(name).map(|entry| &*entry.meta)
+    }
+
+    /// Records that exist and cannot be read, with the reason.
+    pub fn unreadable(&self) -> &BTreeMap<Address, String> {
+        &self.unreadable
+    }
+
+    /// What the status of the Resource says.
+    pub fn published(&self, name: &str) -> Option<&Published> {
+        self.entries.get(name).map(|entry| &entry.published)
+    }
+
+    /// Remembers a status that is being written.
+    pub fn publish(&mut self, name: &str, published: Published) {
+        if let Some(entry) = self.entries.get_mut(name) {
+            entry.published = published;
+        }
+    }
+
+    /// Whether there is an instance or a record of the name.
+    pub fn knows(&self, name: &str) -> bool {
+        self.entries.contains_key(name) || self.addresses(name).next().is_some()
+    }
+
+    /// The records of a name.
+    pub fn addresses<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a Address> {
+        self.records.range(Address::single(name)..).map(|(address, _)| address).take_while(move |a| *a.name == *name)
+    }
+
+    /// Takes an event.
+    pub fn apply(&mut self, event: Event) {
+        match event {
+            Event::ResourceApplied(observed) => self.resource_applied(observed),
+            Event::ResourceDeleted(name) => self.resource_deleted(&name),
+            Event::RecordApplied(stored) => self.record_applied(stored),
+            Event::RecordDeleted(address, version) => self.record_deleted(&address, version),
+            Event::RecordUnreadable(address, message) => self.record_unreadable(address, message),
+            Event::ResourcesRelisting => self.resources_before = Some(self.entries.keys().cloned().collect()),
+            Event::ResourcesListed => {
+                for name in self.resources_before.take().unwrap_or_default() {
+                    self.resource_deleted(&name);
+                }
+            }
+            Event::RecordsRelisting => self.records_relisting(),
+            Event::RecordsListed => self.records_listed(),
+            Event::Namespace { value, terminating } => self.namespace_changed(value, terminating),
+        }
+    }
+
+    /// The names to look at, and the records that somebody else has changed, since the last call.
+    pub fn take_woken(&mut self) -> (BTreeSet<Arc<str>>, BTreeSet<Address>) {
+        (std::mem::take(&mut self.woken), std::mem::take(&mut self.foreign))
+    }
+
+    /// Looks at every name again: after a start, or after leadership was lost for a while.
+    pub fn wake_all(&mut self) {
+        let records = self.records.keys().map(|address| address.name.clone());
+        self.woken.extend(self.entries.keys().cloned().chain(records));
+    }
+
+    /// The names that are connected with any of these, by configuration or by records. Costs as much as it finds.
+    pub fn component(&self, names: impl IntoIterator<Item = Arc<str>>) -> BTreeSet<Arc<str>> {
+        self.links.component(names)
+    }
+
+    /// What these names want.
+    pub fn config(&self, names: &BTreeSet<Arc<str>>) -> Config {
+        let instances = names.iter().filter_map(|name| self.instance(name));
+        Config {
+            namespace: self.namespace.clone(),
+            instances: instances.map(|instance| (instance.address.clone(), instance)).collect(),
+            incomplete: Vec::new(),
+        }
+    }
+
+    /// Digest of all that the state of an object depends on: its Resource, its records, the records of what it refers
+    /// to, the namespace. While it is as it was when the object was found settled, nobody needs to be asked about it.
+    pub fn fingerprint(&self, name: &str) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.namespace_version.hash(&mut hasher);
+        if let Some(entry) = self.entries.get(name) {
+            let instance = &entry.instance;
+            (&instance.uid, instance.generation, instance.deleting, instance.suspended).hash(&mut hasher);
+            (&instance.replace_requested, &instance.reconcile_requested).hash(&mut hasher);
+            for reference in instance.references.iter() {
+                let target = &reference.target.name;
+                target.hash(&mut hasher);
+                let wanted = self.entries.get(target).map(|entry| (entry.instance.deleting, &entry.instance.uid));
+                wanted.hash(&mut hasher);
+                self.hash_records(target, &mut hasher);
+            }
+        }
+        self.hash_records(name, &mut hasher);
+        hasher.finish()
+    }
+
+    fn hash_records(&self, name: &str, hasher: &mut DefaultHasher) {
+        for (address, stored) in self.records.range(Address::single(name)..).take_while(|(a, _)| *a.name == *name) {
+            (address, stored.version).hash(hasher);
+        }
+    }
+
+    /// A step of the object, or its recovery, begins: what the watch says about its record is parked from now on.
+    pub fn begin(&mut self, address: &Address) {
+        self.busy.entry(address.clone()).or_default();
+    }
+
+    /// Nothing is running: whoever began something is gone. What was parked counts.
+    pub fn begin_anew(&mut self) {
+        for (address, parked) in std::mem::take(&mut self.busy) {
+            for event in parked.into_events(&address) {
+                self.apply(event);
+            }
+        }
+        self.wake_all();
+    }
+
+    /// What was begun has ended, and this is what we know the record to be (`None`: we know that there is none).
+    pub fn end(&mut self, address: &Address, own: Option<&Stored>) {
+        let parked = self.busy.remove(address).unwrap_or_default();
+        let existed = self.records.contains_key(address);
+        if let Some(stored) = own {
+            self.erased.remove(address);
+            if self.version(address).is_none_or(|known| known < stored.version) {
+                self.own_marks(address, Overlay::Marked(stored.record.uid.clone()));
+                self.keep(stored.clone());
+            }
+        } else if existed {
+            self.own_marks(address, Overlay::Unmarked);
+            self.drop_record(address);
+            if !parked.saw_deletion() {
+                self.erased.insert(address.clone());
+            }
+        }
+        for event in parked.into_events(address) {
+            self.apply(event);
+        }
+    }
+
+    fn own_marks(&mut self, address: &Address, overlay: Overlay) {
+        if let Some(entry) = self.entries.get_mut(&address.name) {
+            entry.overlay = overlay.confirmed_by(&entry.instance);
+        }
+    }
+
+    fn version(&self, address: &Address) -> Option<Version> {
+        self.records.get(address).map(|stored| stored.version)
+    }
+
+    fn resource_applied(&mut self, observed: Observed) {
+        let Observed { instance, published, meta } = observed;
+        let name = instance.address.name.clone();
+        if let Some(before) = &mut self.resources_before {
+            before.remove(&name);
+        }
+        let has_record = self.addresses(&name).next().is_some();
+        let entry = match self.entries.remove(&name) {
+            Some(old) if old.instance.uid == instance.uid => {
+                if is_news(&old.instance, &instance, has_record) {
+                    self.woken.insert(name.clone());
+                }
+                // What we write into the status ourselves is remembered when we write it, not when it comes back.
+                Entry { overlay: old.overlay.confirmed_by(&instance), instance, published: old.published, meta }
+            }
+            _ => {
+                self.woken.insert(name.clone());
+                Entry { instance, published, meta, overlay: Overlay::None }
+            }
+        };
+        self.entries.insert(name.clone(), entry);
+        self.relink(&name);
+    }
+
+    fn resource_deleted(&mut self, name: &Arc<str>) {
+        if self.entries.remove(name).is_some() {
+            self.wake_with_neighbours(name);
+            self.relink(name);
+        }
+    }
+
+    fn record_applied(&mut self, stored: Stored) {
+        let address = stored.record.address.clone();
+        if let Some(before) = &mut self.records_before {
+            before.remove(&address);
+        }
+        if let Some(parked) = self.busy.get_mut(&address) {
+            return parked.applied(stored);
+        }
+        let old = self.version(&address).is_some_and(|known| stored.version <= known);
+        if old || self.erased.contains(&address) {
+            return;
+        }
+        self.foreign.insert(address.clone());
+        self.unreadable.remove(&address);
+        self.keep(stored);
+        self.wake_with_neighbours(&address.name);
+    }
+
+    fn record_unreadable(&mut self, address: Address, message: String) {
+        if let Some(before) = &mut self.records_before {
+            before.remove(&address);
+        }
+        self.wake_with_neighbours(&address.name);
+        self.unreadable.insert(address, message);
+    }
+
+    fn record_deleted(&mut self, address: &Address, version: Version) {
+        if self.unreadable.remove(address).is_some() {
+            self.woken.insert(address.name.clone());
+        }
+        if let Some(parked) = self.busy.get_mut(address) {
+            return parked.deleted(version);
+        }
+        self.erased.remove(address);
+        if self.version(address).is_some_and(|known| known <= version) {
+            self.foreign.insert(address.clone());
+            self.wake_with_neighbours(&address.name);
+            self.drop_record(address);
+        }
+    }
+
+    fn records_relisting(&mut self) {
+        // The list will be read after this moment, so it shows that these are gone.
+        self.erased.clear();
+        self.unreadable.clear();
+        self.records_before = Some(self.records.iter().map(|(address, s)| (address.clone(), s.version)).collect());
+    }
+
+    fn records_listed(&mut self) {
+        for (address, version) in self.records_before.take().unwrap_or_default() {
+            // One that we wrote since may have been written after the list was read.
+            if self.version(&address) == Some(version) {
+                self.record_deleted(&address, version);
+            }
+        }
+    }
+
+    fn namespace_changed(&mut self, value: Value, terminating: bool) {
+        if (&self.value, self.terminating) == (&value, terminating) {
+            return;
+        }
+        self.value = value;
+        self.terminating = terminating;
+        self.namespace_version += 1;
+        self.wake_all();
+    }
+
+    fn keep(&mut self, stored: Stored) {
+        let address = stored.record.address.clone();
+        self.records.insert(address.clone(), stored);
+        self.relink(&address.name);
+    }
+
+    fn drop_record(&mut self, address: &Address) {
+        self.records.remove(address);
+        self.relink(&address.name);
+    }
+
+    /// Neighbours are looked at too, since the component may fall apart by what happens next.
+    fn wake_with_neighbours(&mut self, name: &Arc<str>) {
+        self.woken.extend(self.links.neighbours(name).cloned());
+        self.woken.insert(name.clone());
+    }
+
+    fn relink(&mut self, name: &Arc<str>) {
+        let entry = self.entries.get(name);
+        let wanted = entry.into_iter().flat_map(|entry| entry.instance.references.iter().map(|r| &r.target.name));
+        let records = self.records.range(Address::single(name.clone())..).take_while(|(a, _)| a.name == *name);
+        let used = records.flat_map(|(_, stored)| {
+            let record = &stored.record;
+            let objects = record.current.iter().chain(record.deposed.values());
+            objects.flat_map(|object| object.dependencies.iter().map(|address| &address.name))
+        });
+        let targets: BTreeSet<Arc<str>> = wanted.chain(used).filter(|target| *target != name).cloned().collect();
+        self.links.set(name, targets);
+    }
+}
+
+/// Whether a change of a Resource is a reason to look at it. Our own marks coming and going are none, unless somebody
+/// took them off an object that is there.
+fn is_news(old: &Instance, new: &Instance, has_record: bool) -> bool {
+    let asked = (old.generation, old.deleting, old.suspended) != (new.generation, new.deleting, new.suspended)
+        || old.replace_requested != new.replace_requested
+        || old.reconcile_requested != new.reconcile_requested;
+    let finalizer_lost = old.has_finalizer && !new.has_finalizer;
+    let annotation_lost = old.record_annotation != new.record_annotation && new.record_annotation != new.uid;
+    asked || (has_record && (finalizer_lost || annotation_lost))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,33 @@
+//! What the watch said about a record while a step of its object was running.
+
+use super::Event;
+use crate::model::{Address, Stored, Version};
+
+/// The last word of the watch. Which of it is our own doing can be told only once the step's result is known.
+#[derive(Debug, Default)]
+pub(super) struct Parked {
+    deleted: Option<Version>,
+    /// The newest form since `deleted`, or since the beginning.
+    applied: Option<Stored>,
+}
+
+impl Parked {
+    pub(super) fn applied(&mut self, stored: Stored) {
+        self.applied = Some(stored);
+    }
+
+    pub(super) fn deleted(&mut self, version: Version) {
+        self.deleted = Some(version);
+        self.applied = None;
+    }
+
+    pub(super) fn saw_deletion(&self) -> bool {
+        self.deleted.is_some()
+    }
+
+    /// What is to be taken in again, in order.
+    pub(super) fn into_events(self, address: &Address) -> impl Iterator<Item = Event> + use<> {
+        let deleted = self.deleted.map(|version| Event::RecordDeleted(address.clone(), version));
+        deleted.into_iter().chain(self.applied.map(Event::RecordApplied))
+    }
+}

@@ -1,0 +1,219 @@
+use super::*;
+use crate::load::{DeletionPolicy, Reference, Template, Timeouts};
+use crate::model::{ObjectStatus, Path, Record, RecordedObject};
+
+fn resource(name: &str, generation: i64, references: &[&str]) -> Instance {
+    let reference = |target: &&str| Reference { target: Address::single(*target), at: Path::default(), explicit: true };
+    Instance {
+        address: Address::single(name),
+        uid: format!("uid-of-{name}").into(),
+        generation,
+        type_name: "terraform_data".into(),
+        config: Template::default(),
+        references: references.iter().map(reference).collect(),
+        create_before_destroy: None,
+        prevent_destroy: false,
+        deletion_policy: DeletionPolicy::Delete,
+        import: None,
+        service_account: "default".into(),
+        suspended: false,
+        timeouts: Timeouts::default(),
+        replace_requested: "".into(),
+        reconcile_requested: "".into(),
+        record_annotation: "".into(),
+        has_finalizer: false,
+        deleting: false,
+        problems: Vec::new(),
+        source: None,
+    }
+}
+
+fn applied(instance: Instance) -> Event {
+    Event::ResourceApplied(Observed {
+        instance: Arc::new(instance),
+        published: Published::default(),
+        meta: Arc::default(),
+    })
+}
+
+fn marked(mut instance: Instance) -> Instance {
+    instance.has_finalizer = true;
+    instance.record_annotation = instance.uid.clone();
+    instance
+}
+
+fn record(name: &str, version: u64, used: &[&str]) -> Stored {
+    let uid: Arc<str> = format!("uid-of-{name}").into();
+    let mut record = Record::empty("shop".into(), Address::single(name), uid, "terraform_data".into());
+    record.current = Some(Arc::new(RecordedObject {
+        value: Value::Null,
+        private: Arc::from([]),
+        identity: None,
+        schema_version: 0,
+        status: ObjectStatus::Ready,
+        dependencies: used.iter().map(|name| Address::single(*name)).collect(),
+        create_before_destroy: false,
+        prevent_destroy: false,
+        skip_destroy: false,
+        provider_config: "".into(),
+        service_account: "".into(),
+    }));
+    Stored { record: Arc::new(record), version: Version(version) }
+}
+
+fn index(events: impl IntoIterator<Item = Event>) -> Index {
+    let mut index = Index::new("shop".into());
+    for event in events {
+        index.apply(event);
+    }
+    index.take_woken();
+    index
+}
+
+#[track_caller]
+fn wakes(index: &mut Index, event: Event, expected: &[&str]) {
+    index.apply(event);
+    let (names, _) = index.take_woken();
+    assert_eq!(names.iter().map(AsRef::as_ref).collect::<Vec<&str>>(), expected);
+}
+
+fn component(index: &Index, name: &str) -> Vec<String> {
+    index.component([Arc::from(name)]).iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn a_new_generation_wakes_and_our_own_marks_do_not() {
+    let mut index = index([applied(resource("a", 1, &[]))]);
+    wakes(&mut index, applied(marked(resource("a", 1, &[]))), &[]);
+    wakes(&mut index, applied(marked(resource("a", 2, &[]))), &["a"]);
+    wakes(&mut index, applied(Instance { suspended: true, ..marked(resource("a", 2, &[])) }), &["a"]);
+}
+
+#[test]
+fn a_finalizer_taken_off_by_hand_wakes_only_while_there_is_a_record() {
+    let mut index = index([applied(marked(resource("a", 1, &[])))]);
+    wakes(&mut index, applied(resource("a", 1, &[])), &[]);
+    index.apply(applied(marked(resource("a", 1, &[]))));
+    wakes(&mut index, Event::RecordApplied(record("a", 5, &[])), &["a"]);
+    wakes(&mut index, applied(resource("a", 1, &[])), &["a"]);
+}
+
+#[test]
+fn who_waits_for_a_name_is_found_when_it_appears() {
+    let mut index = index([applied(resource("app", 1, &["db"])), applied(resource("other", 1, &[]))]);
+    wakes(&mut index, applied(resource("db", 1, &[])), &["db"]);
+    assert_eq!(component(&index, "db"), ["app", "db"]);
+    assert_eq!(component(&index, "other"), ["other"]);
+}
+
+#[test]
+fn components_follow_configuration_and_records_and_fall_apart_again() {
+    let mut index = index([
+        applied(resource("a", 1, &[])),
+        applied(resource("b", 1, &["a"])),
+        Event::RecordApplied(record("c", 3, &["b"])),
+    ]);
+    assert_eq!(component(&index, "a"), ["a", "b", "c"]);
+    index.apply(applied(resource("b", 2, &[])));
+    assert_eq!(component(&index, "a"), ["a"]);
+    wakes(&mut index, Event::RecordDeleted(Address::single("c"), Version(9)), &["b", "c"]);
+    assert_eq!(component(&index, "b"), ["b"]);
+}
+
+#[test]
+fn events_of_our_own_version_or_older_are_ignored() {
+    let mut index = index([applied(resource("a", 1, &[]))]);
+    let address = Address::single("a");
+    index.begin(&address);
+    wakes(&mut index, Event::RecordApplied(record("a", 5, &[])), &[]);
+    index.end(&address, Some(&record("a", 7, &[])));
+    wakes(&mut index, Event::RecordApplied(record("a", 6, &[])), &[]);
+    wakes(&mut index, Event::RecordApplied(record("a", 7, &[])), &[]);
+    assert_eq!(index.records()[&address].version, Version(7));
+    wakes(&mut index, Event::RecordApplied(record("a", 8, &[])), &["a"]);
+}
+
+#[test]
+fn a_foreign_write_during_a_step_counts_after_it() {
+    let mut index = index([]);
+    let address = Address::single("a");
+    index.begin(&address);
+    index.apply(Event::RecordApplied(record("a", 9, &["b"])));
+    index.end(&address, Some(&record("a", 7, &[])));
+    let (names, foreign) = index.take_woken();
+    assert!(names.contains("a") && foreign.contains(&address));
+    assert_eq!(index.records()[&address].version, Version(9));
+}
+
+#[test]
+fn an_erased_record_does_not_come_back_by_late_events() {
+    let mut index = index([Event::RecordApplied(record("a", 5, &[]))]);
+    let address = Address::single("a");
+    index.begin(&address);
+    index.end(&address, None);
+    wakes(&mut index, Event::RecordApplied(record("a", 6, &[])), &[]);
+    assert!(index.is_empty());
+    wakes(&mut index, Event::RecordDeleted(address.clone(), Version(7)), &[]);
+    wakes(&mut index, Event::RecordApplied(record("a", 8, &[])), &["a"]);
+}
+
+#[test]
+fn a_late_deletion_does_not_remove_what_we_made_anew() {
+    let mut index = index([Event::RecordApplied(record("a", 5, &[]))]);
+    let address = Address::single("a");
+    index.begin(&address);
+    index.end(&address, None);
+    index.begin(&address);
+    index.end(&address, Some(&record("a", 9, &[])));
+    wakes(&mut index, Event::RecordDeleted(address.clone(), Version(7)), &[]);
+    assert_eq!(index.records()[&address].version, Version(9));
+}
+
+#[test]
+fn what_a_new_list_lacks_is_gone_but_not_what_we_wrote_meanwhile() {
+    let mut index = index([
+        applied(resource("a", 1, &[])),
+        Event::RecordApplied(record("a", 5, &[])),
+        Event::RecordApplied(record("b", 6, &[])),
+    ]);
+    index.apply(Event::RecordsRelisting);
+    index.apply(Event::ResourcesRelisting);
+    index.begin(&Address::single("b"));
+    index.end(&Address::single("b"), Some(&record("b", 8, &[])));
+    index.apply(Event::RecordsListed);
+    index.apply(Event::ResourcesListed);
+    assert_eq!(index.records().keys().map(ToString::to_string).collect::<Vec<_>>(), ["b"]);
+    assert!(index.instance("a").is_none());
+}
+
+#[test]
+fn marks_count_as_written_until_the_watch_shows_them() {
+    let mut index = index([applied(resource("a", 1, &[]))]);
+    let address = Address::single("a");
+    index.begin(&address);
+    index.end(&address, Some(&record("a", 5, &[])));
+    index.apply(applied(resource("a", 2, &[])));
+    assert!(index.instance("a").unwrap().has_finalizer);
+    index.apply(applied(marked(resource("a", 2, &[]))));
+    wakes(&mut index, applied(resource("a", 2, &[])), &["a"]);
+    assert!(!index.instance("a").unwrap().has_finalizer);
+}
+
+#[test]
+fn the_fingerprint_moves_with_what_an_object_depends_on_and_nothing_else() {
+    let mut index = index([applied(resource("a", 1, &["b"])), Event::RecordApplied(record("b", 5, &[]))]);
+    let before = index.fingerprint("a");
+    index.apply(Event::RecordApplied(record("c", 6, &[])));
+    index.apply(applied(marked(resource("a", 1, &["b"]))));
+    assert_eq!(index.fingerprint("a"), before);
+    index.apply(Event::RecordApplied(record("b", 7, &[])));
+    assert_ne!(index.fingerprint("a"), before);
+}
+
+#[test]
+fn a_changed_namespace_wakes_everything_once() {
+    let mut index = index([applied(resource("a", 1, &[])), Event::RecordApplied(record("b", 5, &[]))]);
+    let namespace = Event::Namespace { value: Value::Null, terminating: true };
+    wakes(&mut index, namespace.clone(), &["a", "b"]);
+    wakes(&mut index, namespace, &[]);
+}

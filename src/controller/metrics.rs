@@ -1,0 +1,254 @@
+//! What Prometheus scrapes.
+//!
+//! Labels are bounded: operations, outcomes and kinds of writes are ours; resource types are counted up to a limit,
+//! and what comes after it is `other`.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::registry::Registry;
+
+use crate::model::Operation;
+
+/// How many resource types get a label value of their own.
+const TYPES: usize = 200;
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct StepLabels {
+    operation: &'static str,
+    outcome: &'static str,
+    r#type: Arc<str>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OperationLabels {
+    operation: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct StateLabels {
+    state: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct WriteLabels {
+    kind: &'static str,
+    outcome: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct WatchLabels {
+    watch: &'static str,
+}
+
+/// The state of an object, for the gauge that counts them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ObjectState {
+    /// As its Resource describes it.
+    Ready,
+    /// A change is under way or will start by itself.
+    Progressing,
+    /// Somebody must do something.
+    Stalled,
+    /// Suspended.
+    Suspended,
+    /// Being destroyed.
+    Deleting,
+}
+
+impl ObjectState {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Ready => "ready",
+            Self::Progressing => "progressing",
+            Self::Stalled => "stalled",
+            Self::Suspended => "suspended",
+            Self::Deleting => "deleting",
+        }
+    }
+}
+
+/// All metrics. Cheap to clone; all clones count into the same.
+#[derive(Clone)]
+pub struct Metrics {
+    registry: Arc<Registry>,
+    types: Arc<Mutex<BTreeSet<Arc<str>>>>,
+    steps: Family<StepLabels, Counter>,
+    step_seconds: Family<OperationLabels, Histogram, fn() -> Histogram>,
+    plan_seconds: Histogram,
+    objects: Family<StateLabels, Gauge>,
+    running: Gauge,
+    queued: Gauge,
+    abandoned: Gauge,
+    writes: Family<WriteLabels, Counter>,
+    watch_errors: Family<WatchLabels, Counter>,
+    events_dropped: Counter,
+    leader: Gauge<u64, AtomicU64>,
+}
+
+/// From a millisecond to about four and a half hours: provider calls take anything in between.
+fn call_buckets() -> Histogram {
+    Histogram::new(exponential_buckets(0.001, 4.0, 13))
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        let mut metrics = Self {
+            registry: Arc::default(),
+            types: Arc::default(),
+            steps: Family::default(),
+            step_seconds: Family::new_with_constructor(call_buckets),
+            plan_seconds: call_buckets(),
+            objects: Family::default(),
+            running: Gauge::default(),
+            queued: Gauge::default(),
+            abandoned: Gauge::default(),
+            writes: Family::default(),
+            watch_errors: Family::default(),
+            events_dropped: Counter::default(),
+            leader: Gauge::default(),
+        };
+        let mut registry = Registry::with_prefix("purlin");
+        registry.register("steps", "Steps by how they ended", metrics.steps.clone());
+        registry.register("step_duration_seconds", "How long steps took", metrics.step_seconds.clone());
+        registry.register("plan_duration_seconds", "How long plans took", metrics.plan_seconds.clone());
+        registry.register("objects", "Resources by state", metrics.objects.clone());
+        registry.register("steps_running", "Steps under way", metrics.running.clone());
+        registry.register("names_queued", "Resources that changed and are not planned yet", metrics.queued.clone());
+        registry.register("records_abandoned", "Records without a Resource", metrics.abandoned.clone());
+        registry.register("api_writes", "Writes of status and events", metrics.writes.clone());
+        registry.register("watch_errors", "Interruptions of watches", metrics.watch_errors.clone());
+        registry.register("events_dropped", "Events not sent, to spare the API server", metrics.events_dropped.clone());
+        registry.register("leader", "Whether this replica leads", metrics.leader.clone());
+        metrics.registry = Arc::new(registry);
+        metrics
+    }
+}
+
+impl Metrics {
+    /// The text that Prometheus reads.
+    pub fn render(&self) -> String {
+        let mut text = String::new();
+        if encode(&mut text, &self.registry).is_err() {
+            // Writing into a string cannot fail; should an encoder refuse nevertheless, half a page is no page.
+            text.clear();
+            let _ = writeln!(text, "# EOF");
+        }
+        text
+    }
+
+    /// A step has started.
+    pub fn step_started(&self) {
+        self.running.inc();
+    }
+
+    /// A step that had started has ended.
+    pub fn step_ended(&self, operation: Operation, type_name: &Arc<str>, failed: bool, took: Duration) {
+        self.running.dec();
+        let outcome = if failed { "failed" } else { "finished" };
+        let labels = StepLabels { operation: operation.as_str(), outcome, r#type: self.bounded(type_name) };
+        self.steps.get_or_create(&labels).inc();
+        let labels = OperationLabels { operation: operation.as_str() };
+        self.step_seconds.get_or_create(&labels).observe(took.as_secs_f64());
+    }
+
+    /// A plan was made.
+    pub fn planned(&self, took: Duration) {
+        self.plan_seconds.observe(took.as_secs_f64());
+    }
+
+    /// An object changed its state; `None`: it is not there.
+    pub fn object_moved(&self, from: Option<ObjectState>, to: Option<ObjectState>) {
+        if from == to {
+            return;
+        }
+        if let Some(state) = from {
+            self.objects.get_or_create(&StateLabels { state: state.as_str() }).dec();
+        }
+        if let Some(state) = to {
+            self.objects.get_or_create(&StateLabels { state: state.as_str() }).inc();
+        }
+    }
+
+    /// The number of names waiting to be planned changed by this much.
+    pub fn queued(&self, difference: i64) {
+        self.queued.inc_by(difference);
+    }
+
+    /// The number of abandoned records changed by this much.
+    pub fn abandoned(&self, difference: i64) {
+        self.abandoned.inc_by(difference);
+    }
+
+    /// Something was written to the API server.
+    pub fn wrote(&self, kind: &'static str, ok: bool) {
+        let outcome = if ok { "ok" } else { "error" };
+        self.writes.get_or_create(&WriteLabels { kind, outcome }).inc();
+    }
+
+    /// A watch was interrupted.
+    pub fn watch_failed(&self, watch: &'static str) {
+        self.watch_errors.get_or_create(&WatchLabels { watch }).inc();
+    }
+
+    /// An event was not sent.
+    pub fn event_dropped(&self) {
+        self.events_dropped.inc();
+    }
+
+    /// Whether this replica leads.
+    pub fn leads(&self, leading: bool) {
+        self.leader.set(u64::from(leading));
+    }
+
+    fn bounded(&self, type_name: &Arc<str>) -> Arc<str> {
+        let mut types = self.types.lock().unwrap_or_else(PoisonError::into_inner);
+        if types.contains(type_name) || types.len() < TYPES {
+            types.insert(type_name.clone());
+            return type_name.clone();
+        }
+        Arc::from("other")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_are_counted_by_operation_outcome_and_type() {
+        let metrics = Metrics::default();
+        metrics.step_started();
+        metrics.step_ended(Operation::Create, &Arc::from("terraform_data"), false, Duration::from_millis(3));
+        metrics.object_moved(None, Some(ObjectState::Ready));
+        metrics.object_moved(Some(ObjectState::Ready), Some(ObjectState::Stalled));
+        let text = metrics.render();
+        for line in [
+            "purlin_steps_total{operation=\"create\",outcome=\"finished\",type=\"terraform_data\"} 1",
+            "purlin_steps_running 0",
+            "purlin_objects{state=\"ready\"} 0",
+            "purlin_objects{state=\"stalled\"} 1",
+        ] {
+            assert!(text.contains(line), "{line} is not in\n{text}");
+        }
+    }
+
+    #[test]
+    fn types_beyond_the_limit_share_a_label() {
+        let metrics = Metrics::default();
+        for n in 0..TYPES {
+            assert_eq!(*metrics.bounded(&Arc::from(format!("t{n}"))), format!("t{n}"));
+        }
+        assert_eq!(&*metrics.bounded(&Arc::from("one_too_many")), "other");
+        assert_eq!(&*metrics.bounded(&Arc::from("t7")), "t7");
+    }
+}

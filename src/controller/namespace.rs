@@ -1,0 +1,232 @@
+//! The task of one namespace: the only one that plans and executes there.
+//!
+//! ```text
+//! index --woken names--> settle window --due--> planning (in the background) --> Run::adopt --> steps
+//!   ^                        ^                                                                 |
+//!   |                        +-- retry, drift and patch timers                                 |
+//!   +------------------------- own writes <--- progress --------------------------------------+
+//! ```
+//!
+//! Each turn of the loop decides, without waiting, whatever can be decided; then it waits for the next thing to
+//! happen. Nothing here blocks on a driver or on the API server: plans, recoveries and small chores run in tasks that
+//! this one owns, and the running calls belong to the `Run`.
+
+mod objects;
+mod planning;
+mod progress;
+mod recovery;
+mod tracked;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use self::planning::{Deferred, Planned};
+use self::progress::Adopted;
+use self::recovery::Recovered;
+use self::tracked::Tracked;
+use super::context::Context;
+use super::settle::Settle;
+use super::world::Shared;
+use crate::execute::Run;
+use crate::model::Address;
+
+/// How many things that happened are taken in before the world is looked at again: enough to keep up with fast steps,
+/// few enough to notice a wake-up within a millisecond.
+const BATCH: usize = 256;
+
+/// The task of one namespace.
+pub struct NamespaceTask {
+    context: Arc<Context>,
+    shared: Arc<Shared>,
+    run: Run,
+    /// `run` has nothing to wait for until something is adopted.
+    run_is_idle: bool,
+    settle: Settle,
+    tracked: BTreeMap<Address, Tracked>,
+    /// When to look at an object though nothing happens.
+    timers: BTreeSet<(Instant, Address)>,
+    plannings: JoinSet<Option<Planned>>,
+    /// The names that plannings under way cover. They are disjoint.
+    in_planning: BTreeSet<Arc<str>>,
+    /// Plans that destroy something and wait until their component is quiet.
+    deferred: Vec<Deferred>,
+    /// Plans whose steps are not all over.
+    adopted: Vec<Adopted>,
+    recoveries: JoinSet<Recovered>,
+    recovering: BTreeSet<Address>,
+    /// Small requests to the API server whose result comes back through the watches.
+    chores: JoinSet<()>,
+    /// Resources whose marks were taken off, by UID, so that it is asked for once.
+    released: BTreeSet<Arc<str>>,
+    /// Records without a Resource.
+    abandoned: BTreeSet<Address>,
+    stopping: bool,
+}
+
+impl NamespaceTask {
+    /// A task that looks at everything in the namespace first.
+    pub fn new(context: Arc<Context>, shared: Arc<Shared>) -> Self {
+        let records = {
+            let mut index = shared.index();
+            index.begin_anew();
+            index.records().clone()
+        };
+        Self {
+            run: Run::new(context.engine.clone(), records),
+            context,
+            shared,
+            run_is_idle: true,
+            settle: Settle::default(),
+            tracked: BTreeMap::new(),
+            timers: BTreeSet::new(),
+            plannings: JoinSet::new(),
+            in_planning: BTreeSet::new(),
+            deferred: Vec::new(),
+            adopted: Vec::new(),
+            recoveries: JoinSet::new(),
+            recovering: BTreeSet::new(),
+            chores: JoinSet::new(),
+            released: BTreeSet::new(),
+            abandoned: BTreeSet::new(),
+            stopping: false,
+        }
+    }
+
+    /// Works until the namespace is empty, or until the process ends or no longer leads. Then it returns only after
+    /// every running call has ended and was recorded.
+    pub async fn work(mut self) {
+        tracing::debug!(namespace = &**self.shared.name(), "namespace opened");
+        let context = self.context.clone();
+        let shared = self.shared.clone();
+        let mut leadership = context.leadership.clone();
+        loop {
+            let next = self.turn();
+            if self.is_over() {
+                break;
+            }
+            tokio::select! {
+                biased;
+                () = context.shutdown.triggered(), if !self.stopping => self.stop("the process ends"),
+                () = leadership.becomes(false), if !self.stopping => self.stop("another replica leads"),
+                progress = self.run.next(), if !self.run_is_idle => match progress {
+                    Some(progress) => self.take_progress(progress),
+                    None => self.run_is_idle = true,
+                },
+                Some(planned) = self.plannings.join_next() => match planned {
+                    Ok(Some(planned)) => self.take_plan(&planned),
+                    Ok(None) => {}
+                    Err(error) => self.lost_plan(&error),
+                },
+                Some(recovered) = self.recoveries.join_next() => match recovered {
+                    Ok(recovered) => self.take_recovery(recovered),
+                    Err(error) => tracing::error!(%error, "a recovery was lost"),
+                },
+                Some(chore) = self.chores.join_next() => {
+                    if let Err(error) = chore {
+                        tracing::error!(%error, "a chore was lost");
+                    }
+                }
+                () = shared.wake.notified(), if !self.stopping => {}
+                () = tokio::time::sleep_until(next.unwrap_or_else(Instant::now)), if next.is_some() => {}
+            }
+            self.take_more_progress();
+        }
+        self.close();
+    }
+
+    /// Takes in what has happened already, so that a wave of fast steps is not slowed down by a turn for each.
+    fn take_more_progress(&mut self) {
+        use futures::FutureExt as _;
+        for _ in 0..BATCH {
+            if self.run_is_idle {
+                return;
+            }
+            match self.run.next().now_or_never() {
+                Some(Some(progress)) => self.take_progress(progress),
+                Some(None) => self.run_is_idle = true,
+                None => return,
+            }
+        }
+    }
+
+    /// Decides what can be decided now; gives the time of the next turn if nothing happens before.
+    fn turn(&mut self) -> Option<Instant> {
+        let now = Instant::now();
+        if self.stopping {
+            return None;
+        }
+        self.take_woken(now);
+        self.take_timers(now);
+        let deferred = self.adopt_deferred(now);
+        let gathered = self.plan_due(now);
+        let timer = self.timers.first().map(|(at, _)| *at);
+        [deferred, gathered, timer].into_iter().flatten().min()
+    }
+
+    /// What the index has to say.
+    fn take_woken(&mut self, now: Instant) {
+        let (names, foreign) = self.shared.index().take_woken();
+        for address in foreign {
+            self.bring_in(&address);
+        }
+        for name in names {
+            self.settle.touch(&name, now);
+        }
+    }
+
+    /// Brings a record that somebody else has changed into the run. Not while a step of the object is running or its
+    /// intent is being settled: the end of that brings it in.
+    fn bring_in(&mut self, address: &Address) {
+        if self.run.is_running(address) || self.recovering.contains(address) {
+            return;
+        }
+        let known = self.shared.index().records().get(address).cloned();
+        match known {
+            Some(stored) => drop(self.run.records_mut().insert(address.clone(), stored)),
+            None => drop(self.run.records_mut().remove(address)),
+        }
+    }
+
+    fn take_timers(&mut self, now: Instant) {
+        while let Some((at, address)) = self.timers.first().cloned() {
+            if at > now {
+                break;
+            }
+            self.timers.pop_first();
+            self.look_at(&address, now);
+        }
+    }
+
+    /// Nothing new from now on. Plans are dropped; running calls and recoveries are awaited.
+    fn stop(&mut self, why: &str) {
+        tracing::info!(namespace = &**self.shared.name(), why, "starting no more steps, awaiting running calls");
+        self.stopping = true;
+        self.plannings.abort_all();
+        self.deferred.clear();
+        self.timers.clear();
+        self.run.stop();
+        self.run_is_idle = false;
+    }
+
+    fn is_over(&self) -> bool {
+        let nothing_runs = self.run_is_idle && self.recoveries.is_empty();
+        if self.stopping {
+            return nothing_runs;
+        }
+        let nothing_waits = self.plannings.is_empty() && self.deferred.is_empty() && self.chores.is_empty();
+        nothing_runs && nothing_waits && self.context.world.close_if_empty(&self.shared)
+    }
+
+    fn close(mut self) {
+        let metrics = &self.context.metrics;
+        for tracked in self.tracked.values() {
+            metrics.object_moved(tracked.state, None);
+        }
+        metrics.abandoned(-i64::try_from(self.abandoned.len()).unwrap_or(0));
+        self.chores.abort_all();
+        tracing::debug!(namespace = &**self.shared.name(), "namespace closed");
+    }
+}

@@ -1,0 +1,406 @@
+//! From names that are due to an adopted plan.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use tokio::time::Instant;
+
+use super::NamespaceTask;
+use crate::controller::context::Context;
+use crate::controller::guard::Guard;
+use crate::controller::index::Index;
+use crate::execute::{self, Adoption, Engine};
+use crate::graph;
+use crate::load::Config;
+use crate::model::{Action, Address, Reason, Recorded, Step, Version};
+use crate::plan::{Held, Plan, PlanOptions, Refresh, RunningStep};
+
+/// How many names one planning covers at most (a component is never split): planning many components together costs
+/// less than each alone, and a slow driver should not keep all the others waiting.
+const TOGETHER: usize = 256;
+/// How often destroys are looked at again while they are held because of the CRD.
+const CRD_AGAIN: Duration = Duration::from_secs(15);
+/// Failed creations in a row before a replacement is given up.
+const MAX_FAILED_CREATES: u32 = 3;
+
+/// What one planning is about.
+struct Scope {
+    names: BTreeSet<Arc<str>>,
+    /// The components that `names` fall into.
+    components: Vec<BTreeSet<Arc<str>>>,
+}
+
+/// A plan, and the situation that it was made for.
+pub(super) struct Planned {
+    scope: Scope,
+    config: Arc<Config>,
+    versions: BTreeMap<Address, Version>,
+    running: Vec<RunningStep>,
+    fingerprints: BTreeMap<Address, u64>,
+    options: PlanOptions,
+    plan: Plan,
+    began: Instant,
+}
+
+/// A part of a plan that waits until its component is quiet.
+pub(super) struct Deferred {
+    part: Part,
+    at: Instant,
+}
+
+/// What of a plan concerns some components, ready to be adopted.
+pub(super) struct Part {
+    pub(super) names: BTreeSet<Arc<str>>,
+    pub(super) addresses: BTreeSet<Address>,
+    pub(super) config: Arc<Config>,
+    versions: BTreeMap<Address, Version>,
+    running: Vec<RunningStep>,
+    pub(super) fingerprints: BTreeMap<Address, u64>,
+    pub(super) plan: Plan,
+    pub(super) read: BTreeSet<Address>,
+    namespace: crate::model::Value,
+    began: Instant,
+    destroys: bool,
+}
+
+impl NamespaceTask {
+    /// Starts planning of what is due; gives the time at which more will be.
+    pub(super) fn plan_due(&mut self, now: Instant) -> Option<Instant> {
+        let (due, next) = self.settle.due(now);
+        let mut waiting: BTreeSet<Arc<str>> = due.into_iter().collect();
+        while let Some(scope) = self.next_scope(&mut waiting) {
+            self.start_planning(scope, now);
+        }
+        next
+    }
+
+    /// Takes whole components off `waiting`, as many as may be planned together. A component that is being planned
+    /// stays on the list of the settle window, and its turn comes when that plan is there.
+    fn next_scope(&self, waiting: &mut BTreeSet<Arc<str>>) -> Option<Scope> {
+        let mut scope = Scope { names: BTreeSet::new(), components: Vec::new() };
+        while scope.names.len() < TOGETHER
+            && let Some(name) = waiting.pop_first()
+        {
+            let component = self.whole_component(name);
+            waiting.retain(|name| !component.contains(name));
+            if component.is_disjoint(&self.in_planning) {
+                scope.names.extend(component.iter().cloned());
+                scope.components.push(component);
+            }
+        }
+        (!scope.components.is_empty()).then_some(scope)
+    }
+
+    /// The component as of now, with all that a plan under way has joined to it.
+    fn whole_component(&self, name: Arc<str>) -> BTreeSet<Arc<str>> {
+        let index = self.shared.index();
+        let mut names = index.component([name]);
+        loop {
+            let addresses = addresses(&index, self.run.records(), &names);
+            let touching = self.run.touching(&addresses);
+            let more: BTreeSet<Arc<str>> = touching.into_iter().map(|address| address.name).collect();
+            if more.is_subset(&names) {
+                return names;
+            }
+            names = index.component(names.union(&more).cloned());
+        }
+    }
+
+    fn start_planning(&mut self, scope: Scope, now: Instant) {
+        self.drop_deferred(&scope.names);
+        self.start_recoveries(&scope.names, now);
+        let shared = self.shared.clone();
+        let index = shared.index();
+        let addresses = addresses(&index, self.run.records(), &scope.names);
+        let config = Arc::new(index.config(&scope.names));
+        let own = |address: &Address| self.run.records().get(address).map(|stored| (address.clone(), stored.clone()));
+        let recorded: Recorded = addresses.iter().filter_map(own).collect();
+        let fingerprints: BTreeMap<Address, u64> =
+            addresses.iter().map(|address| (address.clone(), index.fingerprint(&address.name))).collect();
+        let mut options = PlanOptions {
+            refresh: Refresh::Due(BTreeSet::new()),
+            running: self.run.running(&addresses),
+            seed: self.context.engine.random.number(),
+            namespace_terminating: index.is_terminating(),
+            namespace_value: index.namespace_value().clone(),
+            destroy_orphans: false,
+            max_failed_creates: Some(MAX_FAILED_CREATES),
+            ..PlanOptions::default()
+        };
+        let mut due = BTreeSet::new();
+        for address in &addresses {
+            self.describe(address, &index, &config, fingerprints[address], now, &mut options, &mut due);
+        }
+        options.refresh = Refresh::Due(due);
+        drop(index);
+        self.in_planning.extend(scope.names.iter().cloned());
+        let planned = Planned {
+            versions: recorded.iter().map(|(address, stored)| (address.clone(), stored.version)).collect(),
+            running: options.running.clone(),
+            scope,
+            config,
+            fingerprints,
+            options,
+            plan: Plan::default(),
+            began: now,
+        };
+        self.plannings.spawn(make(self.context.clone(), planned, recorded));
+    }
+
+    /// What planning has to know of one object beyond its Resource and its record.
+    #[expect(clippy::too_many_arguments, reason = "the parts of one borrow, split")]
+    fn describe(
+        &mut self,
+        address: &Address,
+        index: &Index,
+        config: &Config,
+        fingerprint: u64,
+        now: Instant,
+        options: &mut PlanOptions,
+        due: &mut BTreeSet<Address>,
+    ) {
+        let tracked = self.tracked.entry(address.clone()).or_default();
+        if let Some(message) = index.unreadable().get(address) {
+            let held = Held { reason: Reason::RecordUnreadable, message: message.clone() };
+            options.held.insert(address.clone(), held);
+            return;
+        }
+        if self.recovering.contains(address) {
+            let message = "an operation that was cut off is being settled".to_owned();
+            options.held.insert(address.clone(), Held { reason: Reason::OperationInProgress, message });
+            return;
+        }
+        if let Some(held) = tracked.held(fingerprint, now) {
+            options.held.insert(address.clone(), held);
+            return;
+        }
+        let handled = index.published(&address.name).map(|published| published.handled_reconcile.clone());
+        let requested = config.instances.get(address).is_some_and(|instance| {
+            let asked = &instance.reconcile_requested;
+            !asked.is_empty() && *asked != tracked.requested && Some(asked) != handled.as_ref()
+        });
+        if requested || tracked.read_at.is_some_and(|at| at <= now) {
+            due.insert(address.clone());
+        } else if tracked.settled == Some(fingerprint) && !tracked.is_open() {
+            options.settled.insert(address.clone());
+        }
+    }
+
+    /// Takes a finished plan: what may start is adopted, what must wait until its component is quiet is put aside.
+    pub(super) fn take_plan(&mut self, planned: &Planned) {
+        for name in &planned.scope.names {
+            self.in_planning.remove(name);
+        }
+        if self.stopping {
+            return;
+        }
+        self.context.metrics.planned(planned.began.elapsed());
+        let now = Instant::now();
+        let (mut calm, mut harsh) = (BTreeSet::new(), Vec::new());
+        for component in &planned.scope.components {
+            if destroys(&planned.plan, component) {
+                harsh.push(component.clone());
+            } else {
+                calm.extend(component.iter().cloned());
+            }
+        }
+        for component in harsh {
+            let at = self.settle.may_destroy_at(component.iter()).filter(|at| *at > now);
+            let part = planned.part(component, true);
+            match at {
+                Some(at) => self.deferred.push(Deferred { part, at }),
+                None => self.adopt_or_plan_again(part, now),
+            }
+        }
+        if !calm.is_empty() {
+            self.adopt_or_plan_again(planned.part(calm, false), now);
+        }
+    }
+
+    /// A planning that panicked: its names are planned again, after a pause, since they are likely to panic again.
+    pub(super) fn lost_plan(&mut self, error: &tokio::task::JoinError) {
+        if self.stopping || error.is_cancelled() {
+            return;
+        }
+        tracing::error!(namespace = &**self.shared.name(), %error, "planning failed by a fault of Purlin");
+        let at = Instant::now() + Duration::from_secs(30);
+        for name in std::mem::take(&mut self.in_planning) {
+            self.settle.clear(&name, Instant::now());
+            let address = Address::single(name);
+            self.tracked.entry(address.clone()).or_default().retry_at = Some(at);
+            self.timers.insert((at, address));
+        }
+        // Which of the plannings it was is not known, so the others are dropped as well.
+        self.plannings.abort_all();
+    }
+
+    /// Adopts what has waited long enough; gives the time at which more may be.
+    pub(super) fn adopt_deferred(&mut self, now: Instant) -> Option<Instant> {
+        let (due, waiting): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.deferred).into_iter().partition(|deferred| deferred.at <= now);
+        self.deferred = waiting;
+        for Deferred { part, .. } in due {
+            self.adopt_or_plan_again(part, now);
+        }
+        self.deferred.iter().map(|deferred| deferred.at).min()
+    }
+
+    /// A new plan of a component replaces the one that waits.
+    fn drop_deferred(&mut self, names: &BTreeSet<Arc<str>>) {
+        self.deferred.retain(|deferred| deferred.part.names.is_disjoint(names));
+    }
+
+    fn adopt_or_plan_again(&mut self, part: Part, now: Instant) {
+        if self.is_outdated(&part, now) {
+            for name in &part.names {
+                self.settle.touch(name, now);
+            }
+            return;
+        }
+        let (graph, warnings) = graph::build(&part.plan, &part.config, &self.recorded(&part), &part.running);
+        let mut plan = part.plan.clone();
+        plan.diagnostics.extend(warnings);
+        let nodes = graph.nodes().map(|node| (graph.step(node).clone(), graph.is_running(node)));
+        let steps: Vec<(Step, bool)> = nodes.collect();
+        let adoption = Adoption {
+            scope: part.addresses.clone(),
+            config: part.config.clone(),
+            plan,
+            graph,
+            namespace: part.namespace.clone(),
+            running: part.running.clone(),
+        };
+        if self.run.adopt(adoption).is_err() {
+            for name in &part.names {
+                self.settle.touch(name, now);
+            }
+            return;
+        }
+        self.run_is_idle = false;
+        for name in &part.names {
+            self.settle.clear(name, part.began);
+        }
+        self.follow(part, steps, now);
+    }
+
+    /// Whether a plan is no longer about the situation as it is. Newer wishes alone do not make it so: what it starts
+    /// was right a moment ago, and they are planned next. But nothing is destroyed while a newer wish is known,
+    /// unless wishes keep coming for too long.
+    fn is_outdated(&self, part: &Part, now: Instant) -> bool {
+        let records = part.addresses.iter().any(|address| {
+            self.run.records().get(address).map(|stored| stored.version) != part.versions.get(address).copied()
+        });
+        let newer = part.names.iter().any(|name| self.settle.touched_after(name, part.began));
+        let patient = !self.settle.out_of_patience(part.names.iter(), now);
+        records || (part.destroys && newer && patient)
+    }
+
+    fn recorded(&self, part: &Part) -> Recorded {
+        let own = |address: &Address| self.run.records().get(address).map(|stored| (address.clone(), stored.clone()));
+        part.addresses.iter().filter_map(own).collect()
+    }
+
+    /// The time on the monotonic clock at which the wall clock will show `at`.
+    pub(super) fn instant_of(&self, at: Timestamp, now: Instant) -> Instant {
+        let wait = at.duration_since(self.context.engine.clock.now());
+        now + Duration::try_from(wait).unwrap_or(Duration::ZERO)
+    }
+
+    /// Looks at destroys again that are held because of the CRD.
+    pub(super) fn crd_again(now: Instant) -> Instant {
+        now + CRD_AGAIN
+    }
+}
+
+/// Makes a plan on a thread of its own: it computes for as long as there are objects, and the threads that serve all
+/// the streams and calls must not wait for that. How many at once is bounded, since those threads are.
+async fn make(context: Arc<Context>, planned: Planned, recorded: Recorded) -> Option<Planned> {
+    let _place = context.plannings.acquire().await.ok()?;
+    let runtime = tokio::runtime::Handle::current();
+    let surroundings = context.clone();
+    let made = tokio::task::spawn_blocking(move || {
+        runtime.block_on(async {
+            tokio::select! {
+                planned = planned.make(&surroundings.engine, &surroundings.guard, &recorded) => Some(planned),
+                () = surroundings.shutdown.triggered() => None,
+            }
+        })
+    });
+    match made.await {
+        Ok(planned) => planned,
+        Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+        Err(_) => None,
+    }
+}
+
+impl Planned {
+    /// Asks the drivers. When something would be destroyed, the API server is asked whether it may be.
+    async fn make(mut self, engine: &Engine, guard: &Guard, recorded: &Recorded) -> Self {
+        self.plan = execute::plan(engine, &self.config, recorded, &self.options).await;
+        if destroys(&self.plan, &self.scope.names)
+            && let Some(held) = guard.holds().await
+        {
+            self.options.hold_destroys = Some(held);
+            self.plan = execute::plan(engine, &self.config, recorded, &self.options).await;
+        }
+        self
+    }
+
+    /// What concerns the given names, which are whole components.
+    fn part(&self, names: BTreeSet<Arc<str>>, destroys: bool) -> Part {
+        let of = |address: &Address| names.contains(&address.name);
+        let plan = &self.plan;
+        let concerns = |address: &Option<Address>| address.as_ref().is_none_or(of);
+        Part {
+            addresses: self.fingerprints.keys().filter(|address| of(address)).cloned().collect(),
+            config: Arc::new(Config {
+                namespace: self.config.namespace.clone(),
+                instances: only(&self.config.instances, of),
+                incomplete: self.config.incomplete.clone(),
+            }),
+            versions: only(&self.versions, of),
+            running: self.running.iter().filter(|running| of(&running.step.address)).cloned().collect(),
+            fingerprints: only(&self.fingerprints, of),
+            plan: Plan {
+                changes: plan.changes.iter().filter(|change| of(&change.address)).cloned().collect(),
+                prepared: only(&plan.prepared, of),
+                lifecycle: only(&plan.lifecycle, of),
+                wants: only(&plan.wants, of),
+                diagnostics: plan.diagnostics.iter().filter(|d| concerns(&d.address)).cloned().collect(),
+            },
+            read: match &self.options.refresh {
+                Refresh::Due(due) => due.iter().filter(|address| of(address)).cloned().collect(),
+                Refresh::All | Refresh::None => BTreeSet::new(),
+            },
+            namespace: self.options.namespace_value.clone(),
+            began: self.began,
+            destroys,
+            names,
+        }
+    }
+}
+
+fn only<T: Clone>(all: &BTreeMap<Address, T>, of: impl Fn(&Address) -> bool) -> BTreeMap<Address, T> {
+    all.iter().filter(|(address, _)| of(address)).map(|(address, item)| (address.clone(), item.clone())).collect()
+}
+
+/// Whether the plan gives something up in these components.
+fn destroys(plan: &Plan, names: &BTreeSet<Arc<str>>) -> bool {
+    let harsh = |action| matches!(action, Action::Replace | Action::Destroy | Action::Forget);
+    plan.changes.iter().any(|change| harsh(change.action) && names.contains(&change.address.name))
+}
+
+/// Every object of these names: wanted, recorded as the watch knows it, or recorded as the run knows it.
+fn addresses(index: &Index, records: &Recorded, names: &BTreeSet<Arc<str>>) -> BTreeSet<Address> {
+    let mut all = BTreeSet::new();
+    for name in names {
+        all.extend(index.instance(name).map(|instance| instance.address.clone()));
+        all.extend(index.addresses(name).cloned());
+        all.extend(index.unreadable().keys().filter(|address| address.name == *name).cloned());
+        let own = records.range(Address::single(name.clone())..).map(|(address, _)| address);
+        all.extend(own.take_while(|address| address.name == *name).cloned());
+    }
+    all
+}

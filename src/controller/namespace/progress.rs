@@ -1,0 +1,273 @@
+//! Following a plan while it is carried out.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::NamespaceTask;
+use super::planning::Part;
+use super::tracked::Hold;
+use crate::controller::retry;
+use crate::controller::summarize::{StepState, finished, waits_by_itself};
+use crate::execute::{Progress, ProgressKind};
+use crate::model::{Action, Address, Change, Diagnostic, Reason, Severity, Step};
+use crate::plan::Held;
+use crate::store::secrets::Patience;
+
+/// A step or a wait that lasts longer gets one status in between.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// How often objects are read to see whether somebody else has changed them.
+const DRIFT_INTERVAL: Duration = Duration::from_mins(30);
+
+/// A plan that is being carried out.
+pub(super) struct Adopted {
+    addresses: BTreeSet<Address>,
+    open: BTreeSet<Step>,
+}
+
+impl NamespaceTask {
+    /// Remembers an adopted plan, and says of every object in it how it stands.
+    pub(super) fn follow(&mut self, part: Part, nodes: Vec<(Step, bool)>, now: Instant) {
+        self.adopted.retain(|adopted| adopted.addresses.is_disjoint(&part.addresses));
+        let open: BTreeSet<Step> = nodes.iter().map(|(step, _)| step.clone()).collect();
+        let mut by_address: BTreeMap<Address, Vec<(Step, bool)>> = BTreeMap::new();
+        for (step, is_running) in nodes {
+            by_address.entry(step.address.clone()).or_default().push((step, is_running));
+        }
+        let mut changes: BTreeMap<Address, Vec<Change>> = BTreeMap::new();
+        for change in part.plan.changes.iter().cloned() {
+            changes.entry(change.address.clone()).or_default().push(change);
+        }
+        for address in &part.addresses {
+            let own = changes.remove(address).unwrap_or_default();
+            let steps = by_address.remove(address).unwrap_or_default();
+            self.follow_object(&part, address, own, steps, now);
+        }
+        self.warn(&part.plan.diagnostics);
+        self.adopted.push(Adopted { addresses: part.addresses, open });
+        self.close_adopted();
+    }
+
+    fn follow_object(
+        &mut self,
+        part: &Part,
+        address: &Address,
+        changes: Vec<Change>,
+        nodes: Vec<(Step, bool)>,
+        now: Instant,
+    ) {
+        let random = self.context.engine.random.clone();
+        let tracked = self.tracked.entry(address.clone()).or_default();
+        let (leftovers, current): (Vec<_>, Vec<_>) = changes.into_iter().partition(|change| change.deposed.is_some());
+        tracked.instance = part.config.instances.get(address).cloned();
+        tracked.change = current.into_iter().next();
+        tracked.leftovers = leftovers;
+        tracked.lifecycle = part.plan.lifecycle.get(address).cloned();
+        tracked.wants = part.plan.wants.get(address).cloned().unwrap_or_default();
+        tracked.expect(nodes);
+        tracked.settled = None;
+        tracked.retry_at = None;
+        if let Some(instance) = &tracked.instance {
+            tracked.requested = instance.reconcile_requested.clone();
+        }
+        if part.read.contains(address) || tracked.read_at.is_none() {
+            // The first reading falls anywhere in the interval, so that what started together is not read together.
+            let first = tracked.read_at.is_none();
+            let draw = random.number();
+            let wait = if first { retry::within(DRIFT_INTERVAL, draw) } else { retry::spread(DRIFT_INTERVAL, draw) };
+            tracked.read_at = Some(now + wait);
+            self.timers.insert((now + wait, address.clone()));
+        }
+        let blocked = tracked.change.as_ref().filter(|change| change.action == Action::Blocked);
+        let reason = blocked.map(|change| change.blocked.unwrap_or(Reason::Waiting));
+        if reason.is_none() && tracked.steps.is_empty() {
+            tracked.failures = 0;
+            tracked.settled = part.fingerprints.get(address).copied();
+        }
+        if let Some(at) = reason.and_then(|reason| self.again_at(address, reason, now)) {
+            self.tracked.entry(address.clone()).or_default().retry_at = Some(at);
+            self.timers.insert((at, address.clone()));
+        }
+        let waits = reason.is_some_and(waits_by_itself) || self.tracked[address].is_open();
+        if waits {
+            self.publish_later(address, now);
+        } else {
+            self.publish(address);
+        }
+        self.tidy(address);
+    }
+
+    /// When an object that could not be planned is planned again though nothing changes.
+    fn again_at(&mut self, address: &Address, reason: Reason, now: Instant) -> Option<Instant> {
+        match reason {
+            Reason::CustomResourceDefinitionDeleted => Some(Self::crd_again(now)),
+            Reason::OperationFailed | Reason::Forbidden | Reason::AlreadyExists | Reason::InternalError => {
+                let draw = self.context.engine.random.number();
+                let tracked = self.tracked.entry(address.clone()).or_default();
+                // One that is held has its own time already.
+                if let Some(hold) = &tracked.hold {
+                    return hold.until;
+                }
+                tracked.failures += 1;
+                Some(now + retry::delay(tracked.failures, draw))
+            }
+            _ => self.tracked.get(address).and_then(|tracked| tracked.hold.as_ref()).and_then(|hold| hold.until),
+        }
+    }
+
+    /// Takes in what happened to a step.
+    pub(super) fn take_progress(&mut self, progress: Progress) {
+        let Progress { step, kind, .. } = progress;
+        let now = Instant::now();
+        match kind {
+            ProgressKind::Started => self.step_started(&step, now),
+            ProgressKind::Finished => self.step_ended(&step, StepState::Finished, now),
+            ProgressKind::Failed { reason, message, retryable } => {
+                self.step_ended(&step, StepState::Failed { reason, message, retryable }, now);
+            }
+            ProgressKind::Skipped { because_of } => self.set_state(&step, StepState::Skipped(because_of)),
+        }
+        let address = &step.address;
+        let open = self.tracked.get(address).is_some_and(super::Tracked::is_open);
+        if open {
+            self.publish_later(address, now);
+        } else {
+            self.publish(address);
+        }
+        if self.tracked.get(address).is_some_and(|tracked| tracked.is_over(&step)) {
+            for adopted in &mut self.adopted {
+                adopted.open.remove(&step);
+            }
+            self.close_adopted();
+        }
+    }
+
+    fn step_started(&mut self, step: &Step, now: Instant) {
+        self.shared.index().begin(&step.address);
+        self.context.metrics.step_started();
+        tracing::debug!(namespace = &**self.shared.name(), step = step.id(), "started");
+        self.tracked.entry(step.address.clone()).or_default().started.insert(step.clone(), now);
+        self.set_state(step, StepState::Running);
+    }
+
+    fn step_ended(&mut self, step: &Step, state: StepState, now: Instant) {
+        let address = &step.address;
+        let before = self.shared.index().records().get(address).map(|stored| stored.record.uid.clone());
+        let own = self.run.records().get(address).cloned();
+        if !self.run.is_running(address) {
+            self.shared.index().end(address, own.as_ref());
+        }
+        let failed = matches!(state, StepState::Failed { .. });
+        let tracked = self.tracked.entry(address.clone()).or_default();
+        let began = tracked.started.remove(step).unwrap_or(now);
+        let type_name = tracked.change.as_ref().map(|change| change.type_name.clone()).unwrap_or_default();
+        self.context.metrics.step_ended(step.operation, &type_name, failed, now - began);
+        if let StepState::Failed { reason, message, retryable } = &state {
+            let (reason, message) = (*reason, message.clone());
+            tracing::warn!(
+                namespace = &**self.shared.name(), step = step.id(), %reason, retryable, "failed: {message}"
+            );
+            self.hold_failed(address, Held { reason, message }, *retryable, now);
+        } else {
+            tracing::info!(namespace = &**self.shared.name(), step = step.id(), took = ?(now - began), "finished");
+            let adopted = before.is_some() && own.as_ref().is_some_and(|own| before.as_ref() != Some(&own.record.uid));
+            let id = own.as_ref().and_then(|own| own.record.current.as_ref()?.id().map(str::to_owned));
+            self.tell_finished(step, adopted, id.as_deref());
+        }
+        self.set_state(step, state);
+        self.bring_in(address);
+        // A plan made around this step knew its outcome only as planned.
+        self.replan_if_newer(address, now);
+    }
+
+    fn set_state(&mut self, step: &Step, state: StepState) {
+        self.tracked.entry(step.address.clone()).or_default().set(step, state);
+    }
+
+    /// Leaves a failed object alone for a while, or until something changes; and reads its record anew, which somebody
+    /// else may have written.
+    fn hold_failed(&mut self, address: &Address, held: Held, retryable: bool, now: Instant) {
+        let fingerprint = self.shared.index().fingerprint(&address.name);
+        let draw = self.context.engine.random.number();
+        let tracked = self.tracked.entry(address.clone()).or_default();
+        tracked.failures += 1;
+        let until = retryable.then(|| now + retry::delay(tracked.failures, draw));
+        tracked.hold = Some(Hold { held, until, fingerprint });
+        tracked.retry_at = until;
+        self.timers.extend(until.map(|at| (at, address.clone())));
+        let (context, shared, address) = (self.context.clone(), self.shared.clone(), address.clone());
+        self.chores.spawn(async move {
+            let secrets = context.journal.secrets();
+            if let Ok(Some(Ok(crate::store::secrets::Decoded::Record(stored)))) =
+                secrets.get(shared.name(), &address, Patience::SHORT).await
+            {
+                context.world.apply(shared.name(), crate::controller::index::Event::RecordApplied(stored));
+            }
+        });
+    }
+
+    fn replan_if_newer(&mut self, address: &Address, now: Instant) {
+        let wanted = self.shared.index().instance(&address.name).map(|instance| instance.generation);
+        let planned = self.tracked.get(address).and_then(|t| t.instance.as_ref()).map(|i| i.generation);
+        if wanted != planned {
+            self.settle.touch(&address.name, now);
+        }
+    }
+
+    fn tell_finished(&self, step: &Step, adopted: bool, id: Option<&str>) {
+        let id = id.filter(|_| !step.operation.removes());
+        let instance = self.tracked.get(&step.address).and_then(|tracked| tracked.instance.as_ref());
+        if let (Some(note), Some(instance)) = (finished(step, adopted, id), instance) {
+            let terminating = self.shared.index().is_terminating();
+            self.context.tell(self.shared.name(), instance, terminating, note);
+        }
+    }
+
+    /// Warnings of a plan become events of their objects; the same text is not repeated.
+    fn warn(&self, diagnostics: &[Diagnostic]) {
+        for diagnostic in diagnostics.iter().filter(|diagnostic| diagnostic.severity == Severity::Warning) {
+            let Some(address) = &diagnostic.address else { continue };
+            let Some(instance) = self.tracked.get(address).and_then(|tracked| tracked.instance.as_ref()) else {
+                continue;
+            };
+            let (reason, note) = (diagnostic.reason.as_str(), diagnostic.message());
+            let note = crate::controller::summarize::Note { warning: true, reason, action: "Plan", note };
+            let terminating = self.shared.index().is_terminating();
+            self.context.tell(self.shared.name(), instance, terminating, note);
+        }
+    }
+
+    /// Vouches for the objects of plans that are carried out: they are as they should be, as long as nothing that they
+    /// depend on changes.
+    fn close_adopted(&mut self) {
+        let (over, open): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.adopted).into_iter().partition(|adopted| adopted.open.is_empty());
+        self.adopted = open;
+        let shared = self.shared.clone();
+        for address in over.iter().flat_map(|adopted| &adopted.addresses) {
+            let Some(tracked) = self.tracked.get_mut(address) else { continue };
+            let blocked = tracked.change.as_ref().is_none_or(|change| change.action == Action::Blocked);
+            let index = shared.index();
+            let same = match (&tracked.instance, index.instance(&address.name)) {
+                (Some(planned), Some(now)) => (planned.generation, &planned.uid) == (now.generation, &now.uid),
+                _ => false,
+            };
+            if same && !blocked && !tracked.has_trouble() && !self.settle.contains(&address.name) {
+                tracked.settled = Some(index.fingerprint(&address.name));
+                tracked.failures = 0;
+                tracked.hold = None;
+                tracked.forget_values();
+            }
+        }
+    }
+
+    /// Asks for a status when the object is still on its way by then.
+    fn publish_later(&mut self, address: &Address, now: Instant) {
+        let tracked = self.tracked.entry(address.clone()).or_default();
+        if tracked.publish_at.is_none() {
+            tracked.publish_at = Some(now + PATIENCE);
+            self.timers.insert((now + PATIENCE, address.clone()));
+        }
+    }
+}

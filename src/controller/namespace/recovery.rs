@@ -1,0 +1,105 @@
+//! Settling the intents that a crash, or another process, has left open: in the background, one object at a time,
+//! while everything else goes on.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use kube::{Api, ResourceExt};
+use tokio::time::Instant;
+
+use super::NamespaceTask;
+use super::tracked::Hold;
+use crate::api;
+use crate::controller::context::Context;
+use crate::execute::{Recovery, recover};
+use crate::load::{self, Instance};
+use crate::model::{Address, Reason, Stored};
+use crate::plan::Held;
+
+/// What became of a recovery.
+pub(super) struct Recovered {
+    address: Address,
+    outcome: Recovery,
+}
+
+impl NamespaceTask {
+    /// Starts the recovery of every object of these names that has an open intent of nobody here.
+    pub(super) fn start_recoveries(&mut self, names: &BTreeSet<Arc<str>>, now: Instant) {
+        let mut open = Vec::new();
+        for name in names {
+            let own = self.run.records().range(Address::single(name.clone())..);
+            let own = own.take_while(|(address, _)| address.name == *name);
+            open.extend(own.filter(|(_, stored)| stored.record.intent.is_some()).map(|(a, s)| (a.clone(), s.clone())));
+        }
+        for (address, stored) in open {
+            let fingerprint = self.shared.index().fingerprint(&address.name);
+            let tracked = self.tracked.entry(address.clone()).or_default();
+            let held = tracked.held(fingerprint, now).is_some();
+            if held || self.run.is_running(&address) || !self.recovering.insert(address.clone()) {
+                continue;
+            }
+            self.shared.index().begin(&address);
+            let (context, namespace) = (self.context.clone(), self.shared.name().clone());
+            self.recoveries.spawn(async move {
+                let outcome = settle(&context, &namespace, &stored).await;
+                Recovered { address, outcome }
+            });
+        }
+    }
+
+    /// Takes in what a recovery came to; the object is planned again.
+    pub(super) fn take_recovery(&mut self, recovered: Recovered) {
+        let Recovered { address, outcome } = recovered;
+        let now = Instant::now();
+        self.recovering.remove(&address);
+        match &outcome {
+            Recovery::Settled(stored) => drop(self.run.records_mut().insert(address.clone(), stored.clone())),
+            Recovery::Erased => drop(self.run.records_mut().remove(&address)),
+            Recovery::Held(..) => {}
+        }
+        let own = self.run.records().get(&address).cloned();
+        self.shared.index().end(&address, own.as_ref());
+        self.bring_in(&address);
+        match outcome {
+            Recovery::Held(held, until) => {
+                tracing::warn!(
+                    namespace = &**self.shared.name(), %address, reason = %held.reason,
+                    "an open operation could not be settled yet: {}", held.message
+                );
+                let until = until.map(|at| self.instant_of(at, now));
+                let fingerprint = self.shared.index().fingerprint(&address.name);
+                let tracked = self.tracked.entry(address.clone()).or_default();
+                tracked.hold = Some(Hold { held, until, fingerprint });
+                tracked.retry_at = until;
+                self.timers.extend(until.map(|at| (at, address.clone())));
+            }
+            Recovery::Settled(_) | Recovery::Erased => {
+                tracing::info!(namespace = &**self.shared.name(), %address, "settled an open operation");
+            }
+        }
+        self.settle.touch(&address.name, now);
+    }
+}
+
+/// Settles one intent. What the Resource looks like is read from the server itself: whether a call was ever made is
+/// told by marks on it, which a watch may deliver late.
+async fn settle(context: &Context, namespace: &Arc<str>, stored: &Stored) -> Recovery {
+    let Some(intent) = &stored.record.intent else { return Recovery::Settled(stored.clone()) };
+    let now = context.engine.clock.now();
+    let holder = context.holders.state(intent, now).await;
+    match live_instance(context, namespace, &stored.record.address).await {
+        Ok(instance) => recover(&context.engine, stored, instance.as_ref(), holder).await,
+        Err(error) => {
+            let message = format!("an operation was cut off, and the Resource cannot be read to settle it: {error}");
+            let again = now.saturating_add(jiff::SignedDuration::from_secs(5)).unwrap_or(now);
+            Recovery::Held(Held { reason: Reason::OperationInProgress, message }, Some(again))
+        }
+    }
+}
+
+async fn live_instance(context: &Context, namespace: &str, address: &Address) -> Result<Option<Instance>, kube::Error> {
+    let api: Api<api::Resource> = Api::namespaced(context.client.clone(), namespace);
+    let resource = api.get_opt(&address.name).await?;
+    let resource = resource.filter(|resource| resource.name_any() == *address.name);
+    Ok(resource.map(|resource| load::from_api(&resource, &context.default_service_account)))
+}

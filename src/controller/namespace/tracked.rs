@@ -1,0 +1,161 @@
+//! What a namespace's task remembers of each object between plans.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use tokio::time::Instant;
+
+use crate::controller::metrics::ObjectState;
+use crate::controller::summarize::{StepState, Steps};
+use crate::load::Instance;
+use crate::model::{Address, Change, Step};
+use crate::plan::{EffectiveLifecycle, Held};
+
+/// One object.
+#[derive(Debug, Default)]
+pub(super) struct Tracked {
+    /// The Resource as it was planned last.
+    pub(super) instance: Option<Arc<Instance>>,
+    /// The plan for its current object, and for its leftovers.
+    pub(super) change: Option<Change>,
+    pub(super) leftovers: Vec<Change>,
+    pub(super) lifecycle: Option<EffectiveLifecycle>,
+    pub(super) wants: Arc<[Address]>,
+    /// Its steps in the plan under way, or in the last one.
+    pub(super) steps: Steps,
+    /// Steps under way that the plan has once more: what they end with is not the end.
+    again: BTreeSet<Step>,
+    pub(super) started: BTreeMap<Step, Instant>,
+    /// The fingerprint at which it was found as it should be.
+    pub(super) settled: Option<u64>,
+    /// Failures in a row.
+    pub(super) failures: u32,
+    pub(super) hold: Option<Hold>,
+    /// When to plan it again though nothing happens.
+    pub(super) retry_at: Option<Instant>,
+    /// When to write its status though it is not settled.
+    pub(super) publish_at: Option<Instant>,
+    /// When to read it again.
+    pub(super) read_at: Option<Instant>,
+    /// The request to look at it that was planned last.
+    pub(super) requested: Arc<str>,
+    /// What the gauge counts it as.
+    pub(super) state: Option<ObjectState>,
+}
+
+/// Why it is left alone, until when, and what it must be like for that.
+#[derive(Clone, Debug)]
+pub(super) struct Hold {
+    pub(super) held: Held,
+    /// `None`: until something changes.
+    pub(super) until: Option<Instant>,
+    /// The hold is about this situation; another one deserves another attempt.
+    pub(super) fingerprint: u64,
+}
+
+impl Tracked {
+    /// Takes the steps of a new plan, each with whether it is under way already.
+    pub(super) fn expect(&mut self, nodes: Vec<(Step, bool)>) {
+        self.steps.clear();
+        self.again.clear();
+        for (step, is_running) in nodes {
+            let state = if is_running { StepState::Running } else { StepState::Waiting };
+            if let Some(other) = self.steps.get_mut(&step) {
+                *other = StepState::Running;
+                self.again.insert(step);
+            } else {
+                self.steps.insert(step, state);
+            }
+        }
+    }
+
+    /// Notes how far a step is.
+    pub(super) fn set(&mut self, step: &Step, state: StepState) {
+        let ended = !matches!(state, StepState::Waiting | StepState::Running);
+        let failed = matches!(state, StepState::Failed { .. });
+        let comes_again = ended && self.again.remove(step) && !failed;
+        self.steps.insert(step.clone(), if comes_again { StepState::Waiting } else { state });
+    }
+
+    /// Whether nothing more will be heard of a step.
+    pub(super) fn is_over(&self, step: &Step) -> bool {
+        !matches!(self.steps.get(step), Some(StepState::Waiting | StepState::Running))
+    }
+
+    /// Whether a step waits or runs.
+    pub(super) fn is_open(&self) -> bool {
+        self.steps.values().any(|state| matches!(state, StepState::Waiting | StepState::Running))
+    }
+
+    /// Whether a step failed or was skipped.
+    pub(super) fn has_trouble(&self) -> bool {
+        self.steps.values().any(|state| matches!(state, StepState::Failed { .. } | StepState::Skipped(_)))
+    }
+
+    /// Lets go of the values of a plan that is carried out: what they became is in the record.
+    pub(super) fn forget_values(&mut self) {
+        for change in self.change.iter_mut().chain(&mut self.leftovers) {
+            change.before = None;
+            change.after = None;
+        }
+    }
+
+    /// Why it must be left alone now; lets go of a hold that is over.
+    pub(super) fn held(&mut self, fingerprint: u64, now: Instant) -> Option<Held> {
+        let hold = self.hold.as_ref()?;
+        if hold.fingerprint != fingerprint {
+            self.hold = None;
+            self.failures = 0;
+            return None;
+        }
+        if hold.until.is_some_and(|until| until <= now) {
+            self.hold = None;
+            return None;
+        }
+        Some(hold.held.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::model::Reason;
+
+    fn held(until: Option<Instant>) -> Tracked {
+        let held = Held { reason: Reason::OperationFailed, message: "no".into() };
+        Tracked { hold: Some(Hold { held, until, fingerprint: 7 }), failures: 3, ..Tracked::default() }
+    }
+
+    #[test]
+    fn a_running_step_that_comes_once_more_is_not_over_when_it_ends() {
+        let operation = crate::model::Operation::Update;
+        let step = Step { address: Address::single("a"), deposed: None, operation, replaces: false };
+        let mut tracked = Tracked::default();
+        tracked.expect(vec![(step.clone(), false), (step.clone(), true)]);
+        assert_eq!(tracked.steps[&step], StepState::Running);
+        tracked.set(&step, StepState::Finished);
+        assert!(tracked.is_open() && !tracked.is_over(&step));
+        tracked.set(&step, StepState::Running);
+        tracked.set(&step, StepState::Finished);
+        assert!(tracked.is_over(&step));
+    }
+
+    #[test]
+    fn a_hold_ends_by_time_and_keeps_count() {
+        let now = Instant::now();
+        let mut tracked = held(Some(now + Duration::from_secs(4)));
+        assert!(tracked.held(7, now).is_some());
+        assert!(tracked.held(7, now + Duration::from_secs(4)).is_none());
+        assert_eq!(tracked.failures, 3, "the next wait is longer");
+    }
+
+    #[test]
+    fn a_change_ends_a_hold_and_starts_the_count_anew() {
+        let mut tracked = held(None);
+        assert!(tracked.held(7, Instant::now()).is_some(), "a terminal error waits for a change");
+        assert!(tracked.held(8, Instant::now()).is_none());
+        assert_eq!(tracked.failures, 0);
+    }
+}

@@ -1,0 +1,49 @@
+//! When to try again what failed. Pure: the time comes in, and the jitter as random bits.
+
+use std::time::Duration;
+
+/// The wait after the first failure.
+const FIRST: Duration = Duration::from_secs(1);
+/// No wait is longer: an outage of an hour should be noticed within minutes of its end.
+const LONGEST: Duration = Duration::from_mins(5);
+
+/// How long to wait after the `failures`-th failure in a row (from 1): doubled each time, and 10 % shorter or longer,
+/// so that what failed together does not come back together.
+pub fn delay(failures: u32, random: u64) -> Duration {
+    let doublings = failures.saturating_sub(1).min(16);
+    let base = FIRST.saturating_mul(1 << doublings).min(LONGEST);
+    spread(base, random)
+}
+
+/// A time span made up to 10 % shorter or longer.
+pub fn spread(base: Duration, random: u64) -> Duration {
+    // 2,001 steps between 0.9 and 1.1.
+    let steps = u32::try_from(random % 2001).unwrap_or_default();
+    base * 9 / 10 + base * steps / 10_000
+}
+
+/// A moment within the span, evenly: where a recurring duty begins, so that ten thousand of them do not fall together.
+pub fn within(span: Duration, random: u64) -> Duration {
+    span * u32::try_from(random % 10_000).unwrap_or_default() / 10_000
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_double_up_to_five_minutes() {
+        let middle = 1000;
+        let seconds: Vec<u64> = [1, 2, 3, 4, 9, 10, 40].map(|n| delay(n, middle).as_secs()).into();
+        assert_eq!(seconds, [1, 2, 4, 8, 256, 300, 300]);
+    }
+
+    #[test]
+    fn jitter_stays_within_ten_percent() {
+        for random in [0, 1, 999, 2000, u64::MAX] {
+            let delay = delay(5, random).as_secs_f64();
+            assert!((14.4..=17.6).contains(&delay), "{delay}");
+        }
+        assert!(within(Duration::from_secs(10), u64::MAX) < Duration::from_secs(10));
+    }
+}

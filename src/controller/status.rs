@@ -1,0 +1,215 @@
+//! Writes status. One writer for the whole process: of one object only the latest status is kept and written, and
+//! many objects are written at once.
+//!
+//! A status is replaced as a whole, by a JSON patch: a merge patch would leave behind what the new status no longer
+//! has. The patch tests the UID, so that a status never reaches another Resource of the same name, and carries no
+//! resourceVersion, since nobody else writes status.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
+use kube::Client;
+use kube::api::PartialObjectMeta;
+use kube::core::Request;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+
+use super::metrics::Metrics;
+use super::retry;
+use crate::api;
+use crate::process::Random;
+
+/// How many status are written at once: an API server with two cores is busy with that, and its default share of
+/// requests for one client is not used up.
+const AT_ONCE: usize = 32;
+/// The answer would be the whole Resource; nobody reads it.
+const METADATA_ONLY: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
+/// No pause between two attempts is longer.
+const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+
+/// Which Resource.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Target {
+    /// Its namespace.
+    pub namespace: Arc<str>,
+    /// Its name.
+    pub name: Arc<str>,
+    /// Its UID.
+    pub uid: Arc<str>,
+}
+
+/// Takes status to be written. Cheap to clone; the writer ends when all clones are gone and all is written.
+#[derive(Clone)]
+pub struct StatusWriter {
+    sender: mpsc::UnboundedSender<(Target, api::ResourceStatus)>,
+}
+
+impl StatusWriter {
+    /// Hands a status over. It replaces one of the same object that is not written yet.
+    pub fn write(&self, target: Target, status: api::ResourceStatus) {
+        // The writer outlives all who write, but for an aborted stop.
+        let _ = self.sender.send((target, status));
+    }
+}
+
+/// What became of an attempt.
+enum Outcome {
+    Done,
+    Again(Box<api::ResourceStatus>),
+}
+
+/// What waits to be written, the latest of each object.
+#[derive(Default)]
+struct Queue {
+    latest: BTreeMap<Target, api::ResourceStatus>,
+    order: VecDeque<Target>,
+    in_flight: BTreeSet<Target>,
+    attempts: BTreeMap<Target, u32>,
+}
+
+impl Queue {
+    fn push(&mut self, target: Target, status: api::ResourceStatus) {
+        if self.latest.insert(target.clone(), status).is_none() {
+            self.order.push_back(target);
+        }
+    }
+
+    /// The next status to be written. An object is written by one request at a time.
+    fn pop(&mut self) -> Option<(Target, api::ResourceStatus, u32)> {
+        if self.in_flight.len() >= AT_ONCE {
+            return None;
+        }
+        let at = self.order.iter().position(|target| !self.in_flight.contains(target))?;
+        let target = self.order.remove(at)?;
+        let status = self.latest.remove(&target)?;
+        self.in_flight.insert(target.clone());
+        let attempts = self.attempts.get(&target).copied().unwrap_or(0);
+        Some((target, status, attempts))
+    }
+
+    fn finish(&mut self, target: Target, outcome: Outcome) {
+        self.in_flight.remove(&target);
+        match outcome {
+            Outcome::Done => drop(self.attempts.remove(&target)),
+            Outcome::Again(status) => {
+                *self.attempts.entry(target.clone()).or_default() += 1;
+                if !self.latest.contains_key(&target) {
+                    self.push(target, *status);
+                }
+            }
+        }
+    }
+}
+
+/// The writer, and the task to run for it.
+pub fn writer(client: Client, random: Arc<dyn Random>, metrics: Metrics) -> (StatusWriter, impl Future<Output = ()>) {
+    let (sender, receiver) = mpsc::unbounded_channel();
+    (StatusWriter { sender }, work(receiver, client, random, metrics))
+}
+
+async fn work(
+    mut receiver: mpsc::UnboundedReceiver<(Target, api::ResourceStatus)>,
+    client: Client,
+    random: Arc<dyn Random>,
+    metrics: Metrics,
+) {
+    let mut queue = Queue::default();
+    let mut requests = JoinSet::new();
+    let mut open = true;
+    while open || !requests.is_empty() || !queue.latest.is_empty() {
+        while let Some((target, status, attempts)) = queue.pop() {
+            let (client, metrics) = (client.clone(), metrics.clone());
+            let pause = (attempts > 0).then(|| retry::delay(attempts, random.number()).min(LONGEST_PAUSE));
+            requests.spawn(async move {
+                tokio::time::sleep(pause.unwrap_or_default()).await;
+                let outcome = attempt(&client, &target, status, &metrics).await;
+                (target, outcome)
+            });
+        }
+        tokio::select! {
+            message = receiver.recv(), if open => match message {
+                Some((target, status)) => queue.push(target, status),
+                None => open = false,
+            },
+            Some(done) = requests.join_next() => match done {
+                Ok((target, outcome)) => queue.finish(target, outcome),
+                Err(error) => tracing::error!(%error, "a status write was lost"),
+            },
+        }
+    }
+}
+
+async fn attempt(client: &Client, target: &Target, status: api::ResourceStatus, metrics: &Metrics) -> Outcome {
+    let Some(request) = patch(target, &status) else {
+        tracing::error!(namespace = &*target.namespace, name = &*target.name, "a status cannot be written as JSON");
+        return Outcome::Done;
+    };
+    let result = client.request::<PartialObjectMeta>(request).await;
+    metrics.wrote("status", result.is_ok());
+    let (namespace, name) = (&*target.namespace, &*target.name);
+    match result {
+        Ok(_) => Outcome::Done,
+        // Gone, or another Resource of that name by now.
+        Err(kube::Error::Api(error)) if error.code == 404 => Outcome::Done,
+        Err(kube::Error::Api(error)) if matches!(error.code, 400 | 413 | 422) => {
+            tracing::debug!(namespace, name, error = error.message, "a status was refused");
+            Outcome::Done
+        }
+        Err(error) => {
+            tracing::warn!(namespace, name, %error, "a status could not be written; it is tried again");
+            Outcome::Again(Box::new(status))
+        }
+    }
+}
+
+fn patch(target: &Target, status: &api::ResourceStatus) -> Option<http::Request<Vec<u8>>> {
+    let path = <api::Resource as kube::Resource>::url_path(&(), Some(&target.namespace));
+    let body = serde_json::json!([
+        {"op": "test", "path": "/metadata/uid", "value": target.uid},
+        {"op": "add", "path": "/status", "value": status},
+    ]);
+    let params = kube::api::PatchParams::default();
+    let empty = kube::api::Patch::Merge(serde_json::json!({}));
+    let mut request = Request::new(path).patch_subresource("status", &target.name, &params, &empty).ok()?;
+    *request.body_mut() = serde_json::to_vec(&body).ok()?;
+    request.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json-patch+json"));
+    request.headers_mut().insert(ACCEPT, HeaderValue::from_static(METADATA_ONLY));
+    Some(request)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn target(name: &str) -> Target {
+        Target { namespace: "shop".into(), name: name.into(), uid: "u".into() }
+    }
+
+    fn status(generation: i64) -> api::ResourceStatus {
+        api::ResourceStatus { observed_generation: generation, ..<_>::default() }
+    }
+
+    #[test]
+    fn the_latest_status_wins_and_an_object_is_written_by_one_request_at_a_time() {
+        let mut queue = Queue::default();
+        queue.push(target("a"), status(1));
+        queue.push(target("a"), status(2));
+        let (_, first, _) = queue.pop().unwrap();
+        assert_eq!(first.observed_generation, 2);
+        queue.push(target("a"), status(3));
+        assert!(queue.pop().is_none());
+        queue.finish(target("a"), Outcome::Again(Box::new(first)));
+        let (_, next, attempts) = queue.pop().unwrap();
+        assert_eq!((next.observed_generation, attempts), (3, 1), "a newer status replaces the one that failed");
+    }
+
+    #[test]
+    fn a_patch_replaces_the_status_of_this_very_resource() {
+        let request = patch(&target("a"), &status(1)).unwrap();
+        assert_eq!(request.uri().path(), "/apis/purlin.dev/v1alpha1/namespaces/shop/resources/a/status");
+        let body = String::from_utf8(request.into_body()).unwrap();
+        assert!(body.contains(r#"{"op":"test","path":"/metadata/uid","value":"u"}"#), "{body}");
+    }
+}

@@ -1,0 +1,324 @@
+//! Plan change + progress + record + previous status -> status, events, state. Pure: the time comes in.
+//!
+//! What holds for every status written:
+//! - kstatus judges it rightly: `observedGeneration` is a generation that was really considered, `Reconciling` and
+//!   `Stalled` are there only while true, and `Ready` is never `True` while a change is refused or pending;
+//! - it is stable: the same situation gives the same bytes, so an unchanged one is never written again;
+//! - it holds no sensitive value and at most 16 KiB.
+
+mod attributes;
+mod verdict;
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+
+use super::index::Published;
+use super::metrics::ObjectState;
+use crate::api::conditions::{ConditionType, condition, merge};
+use crate::api::{Deposed, EffectiveLifecycle, Pending, ResourceStatus};
+use crate::load::Instance;
+use crate::model::{Action, Address, Change, Operation, Reason, Record, Step, Value};
+use crate::plan;
+
+use self::verdict::{Class, Verdict};
+
+pub use verdict::waits_by_itself;
+
+/// No status is larger: etcd keeps every version, and every watcher gets it.
+pub const STATUS_LIMIT: usize = 16 * 1024;
+/// A message longer than this helps nobody; the whole text is in the log.
+const MESSAGE_LIMIT: usize = 1024;
+/// How many attributes and steps a list in `pending` names.
+const LIST_LIMIT: usize = 20;
+
+/// How far a step is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StepState {
+    /// It has not started.
+    Waiting,
+    /// It runs.
+    Running,
+    /// It did what it was to do.
+    Finished,
+    /// It did not.
+    Failed {
+        /// The condition reason.
+        reason: Reason,
+        /// One line.
+        message: String,
+        /// Whether it is tried again.
+        retryable: bool,
+    },
+    /// It never started, because of the failed step named.
+    Skipped(Option<Step>),
+}
+
+/// The steps of one object in the plan that is being carried out.
+pub type Steps = BTreeMap<Step, StepState>;
+
+/// All that is known about one object.
+#[derive(Clone, Copy)]
+pub struct Situation<'a> {
+    /// The Resource, as it was planned.
+    pub instance: &'a Instance,
+    /// Its record.
+    pub record: Option<&'a Record>,
+    /// The planned change of its current object; `None`: it was not planned yet.
+    pub change: Option<&'a Change>,
+    /// The planned changes of its leftovers.
+    pub leftovers: &'a [Change],
+    /// Its effective lifecycle.
+    pub lifecycle: Option<&'a plan::EffectiveLifecycle>,
+    /// What it depends on directly.
+    pub wants: &'a [Address],
+    /// Its steps.
+    pub steps: &'a Steps,
+    /// What its next waiting step waits for.
+    pub waiting_for: &'a [Step],
+    /// What its status says now.
+    pub previous: &'a Published,
+    /// The time.
+    pub now: Timestamp,
+}
+
+/// Something to tell as a Kubernetes event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Note {
+    /// Something is wrong.
+    pub warning: bool,
+    /// What happened, CamelCase.
+    pub reason: &'static str,
+    /// What was being done, CamelCase.
+    pub action: &'static str,
+    /// One line.
+    pub note: String,
+}
+
+/// The result.
+#[derive(Clone, Debug)]
+pub struct Summary {
+    /// The whole status.
+    pub status: ResourceStatus,
+    /// What changed its state for the worse; what steps did is told by [`finished`].
+    pub notes: Vec<Note>,
+    /// For the gauge.
+    pub state: ObjectState,
+}
+
+/// Sums up one object.
+pub fn summarize(situation: &Situation<'_>) -> Summary {
+    let (object, rest) = verdict::judge(situation);
+    // What is wrong with the object itself is told first; then what is left to do about its leftovers.
+    let overall = if object.class == Class::Ready { &rest } else { &object };
+    let suspended = object.class == Class::Suspended;
+    let considered = if suspended && !situation.instance.deleting {
+        situation.previous.observed_generation
+    } else {
+        situation.instance.generation
+    };
+    let new = conditions(situation, &object, overall, considered);
+    let notes = notes(situation, overall, &new);
+    let conditions = merge(&situation.previous.conditions, new, situation.now);
+    let current = situation.record.and_then(|record| record.current.as_deref());
+    let mut status = ResourceStatus {
+        observed_generation: considered,
+        conditions,
+        id: current.and_then(|object| visible_id(&object.value)),
+        attributes: serde_json::Map::new(),
+        lifecycle: lifecycle(situation),
+        dependencies: names(situation.wants.iter()),
+        deposed: deposed(situation),
+        pending: pending(situation),
+        last_handled_reconcile_at: handled(situation, suspended),
+    };
+    if let Some(object) = current {
+        let used = serde_json::to_vec(&status).map_or(STATUS_LIMIT, |bytes| bytes.len());
+        status.attributes = attributes::visible(&object.value, STATUS_LIMIT.saturating_sub(used));
+    }
+    Summary { status, notes, state: state(situation, &object, overall) }
+}
+
+fn conditions(situation: &Situation<'_>, object: &Verdict, overall: &Verdict, generation: i64) -> Vec<Condition> {
+    let with =
+        |kind, status, verdict: &Verdict| condition(kind, status, verdict.reason, cut(&verdict.message), generation);
+    let truth = |yes| if yes { "True" } else { "False" };
+    let deleting = situation.instance.deleting;
+    let mut all = Vec::new();
+    match previous(situation, ConditionType::Ready).filter(|_| object.class == Class::Suspended && !deleting) {
+        // Nobody looked at a suspended object, so what was known of it still stands.
+        Some(ready) => all.push(ready.clone()),
+        None => all.push(with(ConditionType::Ready, truth(object.class == Class::Ready), object)),
+    }
+    all.push(with(ConditionType::Synced, truth(overall.class == Class::Ready), overall));
+    match overall.class {
+        Class::Progressing => all.push(with(ConditionType::Reconciling, "True", overall)),
+        Class::Stalled => all.push(with(ConditionType::Stalled, "True", overall)),
+        Class::Ready | Class::Suspended => {}
+    }
+    if deleting && overall.blocks_deletion {
+        all.push(with(ConditionType::DeletionBlocked, "True", overall));
+    }
+    all
+}
+
+fn previous<'a>(situation: &Situation<'a>, kind: ConditionType) -> Option<&'a Condition> {
+    situation.previous.conditions.iter().find(|condition| condition.type_ == kind.as_str())
+}
+
+/// Told once, when it begins: the same failure on the next attempt is no event.
+fn notes(situation: &Situation<'_>, overall: &Verdict, new: &[Condition]) -> Vec<Note> {
+    let action = if situation.instance.deleting { "Delete" } else { "Reconcile" };
+    let blocked = new.iter().find(|condition| condition.type_ == ConditionType::DeletionBlocked.as_str());
+    if let Some(blocked) = blocked {
+        let before = previous(situation, ConditionType::DeletionBlocked);
+        let news = before.is_none_or(|before| before.reason != blocked.reason);
+        let note = format!("{}: {}", blocked.reason, blocked.message);
+        return news.then_some(Note { warning: true, reason: "DeletionBlocked", action, note }).into_iter().collect();
+    }
+    let before = previous(situation, ConditionType::Synced);
+    let same = before.is_some_and(|b| b.reason == overall.reason.as_str() && b.message == cut(&overall.message));
+    if !overall.is_error || same {
+        return Vec::new();
+    }
+    vec![Note { warning: true, reason: overall.reason.as_str(), action, note: cut(&overall.message) }]
+}
+
+/// What a finished step is told as; `None` for steps that are nobody's news.
+pub fn finished(step: &Step, adopted: bool, id: Option<&str>) -> Option<Note> {
+    let (reason, action, text) = match (step.operation, step.replaces) {
+        (Operation::Create, false) => ("Created", "Create", "created"),
+        // The create is the news of a replacement; the old object's end belongs to it.
+        (Operation::Create, true) => ("Replaced", "Replace", "replaced by a new object"),
+        (Operation::Destroy, true) | (Operation::Read, _) => return None,
+        (Operation::Record, _) if !adopted => return None,
+        (Operation::Update, _) => ("Updated", "Update", "updated in place"),
+        (Operation::Destroy, false) => ("Destroyed", "Destroy", "destroyed"),
+        (Operation::Forget, _) => ("Forgotten", "Forget", "forgotten; the object itself stays"),
+        (Operation::Record, _) => ("Adopted", "Adopt", "its record was adopted"),
+    };
+    let mut note = text.to_owned();
+    if let Some(key) = step.deposed {
+        note = format!("old object {key} {text}");
+    }
+    if let Some(id) = id {
+        note.push_str(&format!(" (id: {})", cut(id)));
+    }
+    Some(Note { warning: false, reason, action, note })
+}
+
+fn state(situation: &Situation<'_>, object: &Verdict, overall: &Verdict) -> ObjectState {
+    match (situation.instance.deleting, object.class, overall.class) {
+        (true, ..) => ObjectState::Deleting,
+        (_, Class::Suspended, _) => ObjectState::Suspended,
+        (_, _, Class::Ready) => ObjectState::Ready,
+        (_, _, Class::Stalled) => ObjectState::Stalled,
+        _ => ObjectState::Progressing,
+    }
+}
+
+fn lifecycle(situation: &Situation<'_>) -> Option<EffectiveLifecycle> {
+    let effective = situation.lifecycle?;
+    let asked = situation.instance.create_before_destroy;
+    if !effective.create_before_destroy {
+        // Off is the default and nothing to tell, unless somebody wrote it down.
+        return asked.map(|_| EffectiveLifecycle { create_before_destroy: false, because: set_here() });
+    }
+    let because = match (effective.forced_by.first(), effective.forced_by.last()) {
+        (Some(first), Some(last)) if first != last => format!("required by {first}, because of {last}"),
+        (Some(first), _) => format!("required by {first}"),
+        _ if asked == Some(true) => set_here(),
+        _ => String::new(),
+    };
+    Some(EffectiveLifecycle { create_before_destroy: true, because })
+}
+
+fn set_here() -> String {
+    "set on the Resource".to_owned()
+}
+
+fn deposed(situation: &Situation<'_>) -> Vec<Deposed> {
+    let Some(record) = situation.record else { return Vec::new() };
+    let leftover = |key| situation.leftovers.iter().find(move |change| change.deposed == Some(key));
+    record
+        .deposed
+        .iter()
+        .take(LIST_LIMIT)
+        .map(|(key, object)| Deposed {
+            instance: record.address.key.to_string(),
+            key: key.to_string(),
+            id: visible_id(&object.value).unwrap_or_default(),
+            waiting_for: leftover(*key).map(|change| names(change.waiting_for.iter())).unwrap_or_default(),
+        })
+        .collect()
+}
+
+fn pending(situation: &Situation<'_>) -> Option<Pending> {
+    let change = situation.change?;
+    let open = situation.steps.values().any(|state| *state != StepState::Finished);
+    if !open || matches!(change.action, Action::NoOp | Action::Blocked) {
+        return None;
+    }
+    let paths = if change.replace_paths.is_empty() { changed(change) } else { change.replace_paths.clone() };
+    let step = |step: &Step| format!("{}: {}", step.address, step.operation.as_str());
+    Some(Pending {
+        action: action_word(change).to_owned(),
+        paths: paths.iter().take(LIST_LIMIT).map(|path| cut(&path.to_string())).collect(),
+        waiting_for: situation.waiting_for.iter().take(LIST_LIMIT).map(step).collect(),
+    })
+}
+
+fn changed(change: &Change) -> Vec<crate::model::Path> {
+    match (&change.before, &change.after, change.action) {
+        (Some(before), Some(after), Action::Update) => before.differences(after),
+        _ => Vec::new(),
+    }
+}
+
+fn action_word(change: &Change) -> &'static str {
+    match change.action {
+        Action::NoOp => "NoOp",
+        Action::Record => "Record",
+        Action::Create => "Create",
+        Action::Update => "Update",
+        Action::Replace => "Replace",
+        Action::Destroy => "Destroy",
+        Action::Forget => "Forget",
+        Action::Blocked => "Blocked",
+    }
+}
+
+fn handled(situation: &Situation<'_>, suspended: bool) -> Option<String> {
+    let asked = &situation.instance.reconcile_requested;
+    let done = if suspended || asked.is_empty() { &situation.previous.handled_reconcile } else { asked };
+    Some(done.to_string()).filter(|text| !text.is_empty())
+}
+
+/// The names, each once, in order.
+fn names<'a>(addresses: impl Iterator<Item = &'a Address> + 'a) -> Vec<String> {
+    let mut names: Vec<String> = addresses.map(|address| address.name.to_string()).collect();
+    names.sort();
+    names.dedup();
+    names
+}
+
+/// The id, unless it is sensitive.
+fn visible_id(object: &Value) -> Option<String> {
+    match object.get("id") {
+        Some(Value::String(id)) if !matches!(object, Value::Sensitive(_)) => Some(cut(id)),
+        _ => None,
+    }
+}
+
+/// A text of bearable length.
+fn cut(text: &str) -> String {
+    if text.len() <= MESSAGE_LIMIT {
+        return text.to_owned();
+    }
+    let end = (0..=MESSAGE_LIMIT - 4).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+    format!("{}...", &text[..end])
+}
+
+#[cfg(test)]
+mod tests;

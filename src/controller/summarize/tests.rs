@@ -1,0 +1,265 @@
+use std::sync::Arc;
+
+use super::*;
+use crate::load::{DeletionPolicy, Template, Timeouts};
+use crate::model::{ObjectStatus, Path, RecordedObject, ReplaceOrder};
+
+fn instance() -> Instance {
+    Instance {
+        address: Address::single("app"),
+        uid: "u1".into(),
+        generation: 3,
+        type_name: "terraform_data".into(),
+        config: Template::default(),
+        references: Arc::from([]),
+        create_before_destroy: None,
+        prevent_destroy: false,
+        deletion_policy: DeletionPolicy::Delete,
+        import: None,
+        service_account: "default".into(),
+        suspended: false,
+        timeouts: Timeouts::default(),
+        replace_requested: "".into(),
+        reconcile_requested: "".into(),
+        record_annotation: "u1".into(),
+        has_finalizer: true,
+        deleting: false,
+        problems: Vec::new(),
+        source: None,
+    }
+}
+
+fn record() -> Record {
+    let mut record = Record::empty("shop".into(), Address::single("app"), "u1".into(), "terraform_data".into());
+    record.current = Some(Arc::new(RecordedObject {
+        value: Value::map([("id", Value::from("i-1")), ("input", Value::from("x"))]),
+        private: Arc::from([]),
+        identity: None,
+        schema_version: 0,
+        status: ObjectStatus::Ready,
+        dependencies: Arc::from([]),
+        create_before_destroy: false,
+        prevent_destroy: false,
+        skip_destroy: false,
+        provider_config: "".into(),
+        service_account: "".into(),
+    }));
+    record
+}
+
+fn change(action: Action) -> Change {
+    Change {
+        address: Address::single("app"),
+        deposed: None,
+        type_name: "terraform_data".into(),
+        action,
+        order: None,
+        forget: false,
+        hold_destroy: None,
+        because: None,
+        blocked: None,
+        message: String::new(),
+        waiting_for: Vec::new(),
+        replace_paths: Vec::new(),
+        before: None,
+        after: None,
+    }
+}
+
+fn blocked(reason: Reason, message: &str) -> Change {
+    Change { blocked: Some(reason), message: message.into(), ..change(Action::Blocked) }
+}
+
+fn step(operation: Operation) -> Step {
+    Step { address: Address::single("app"), deposed: None, operation, replaces: false }
+}
+
+struct Case {
+    instance: Instance,
+    record: Option<Record>,
+    change: Option<Change>,
+    leftovers: Vec<Change>,
+    steps: Steps,
+    waiting_for: Vec<Step>,
+    previous: Published,
+}
+
+fn case(action: Action) -> Case {
+    Case {
+        instance: instance(),
+        record: Some(record()),
+        change: Some(change(action)),
+        leftovers: Vec::new(),
+        steps: Steps::new(),
+        waiting_for: Vec::new(),
+        previous: Published { observed_generation: -1, ..Published::default() },
+    }
+}
+
+impl Case {
+    fn at(mut self, operation: Operation, state: StepState) -> Self {
+        self.steps.insert(step(operation), state);
+        self
+    }
+
+    fn sum(&self, second: i64) -> Summary {
+        summarize(&Situation {
+            instance: &self.instance,
+            record: self.record.as_ref(),
+            change: self.change.as_ref(),
+            leftovers: &self.leftovers,
+            lifecycle: None,
+            wants: &[],
+            steps: &self.steps,
+            waiting_for: &self.waiting_for,
+            previous: &self.previous,
+            now: Timestamp::from_second(second).unwrap(),
+        })
+    }
+
+    /// The case after the status was written.
+    fn then(mut self, summary: &Summary) -> Self {
+        self.previous = Published {
+            conditions: summary.status.conditions.clone().into(),
+            observed_generation: summary.status.observed_generation,
+            ..self.previous
+        };
+        self
+    }
+}
+
+/// `Type=Status/Reason` of every condition.
+fn told(summary: &Summary) -> Vec<String> {
+    let text = |c: &Condition| format!("{}={}/{}", c.type_, c.status, c.reason);
+    summary.status.conditions.iter().map(text).collect()
+}
+
+#[test]
+fn a_settled_object_is_ready_and_synced_and_nothing_else() {
+    let summary = case(Action::NoOp).sum(1);
+    assert_eq!(told(&summary), ["Ready=True/Available", "Synced=True/Available"]);
+    assert_eq!(summary.status.observed_generation, 3);
+    assert_eq!(summary.status.id.as_deref(), Some("i-1"));
+    assert!(summary.status.pending.is_none() && summary.notes.is_empty());
+}
+
+#[test]
+fn summing_up_again_later_gives_the_same_bytes() {
+    let first = case(Action::NoOp).sum(1);
+    let second = case(Action::NoOp).then(&first).sum(9);
+    assert_eq!(serde_json::to_string(&first.status).unwrap(), serde_json::to_string(&second.status).unwrap());
+}
+
+#[test]
+fn an_object_is_not_ready_while_its_update_runs_waits_or_is_refused() {
+    let refused = StepState::Failed { reason: Reason::OperationRefused, message: "no".into(), retryable: false };
+    let failed = StepState::Failed { reason: Reason::OperationFailed, message: "no".into(), retryable: true };
+    for (state, expected) in [
+        (StepState::Running, "Reconciling=True/Progressing"),
+        (StepState::Waiting, "Reconciling=True/Progressing"),
+        (failed, "Reconciling=True/OperationFailed"),
+        (refused, "Stalled=True/OperationRefused"),
+        (StepState::Skipped(Some(step(Operation::Create))), "Reconciling=True/DependencyFailed"),
+    ] {
+        let summary = case(Action::Update).at(Operation::Update, state).sum(1);
+        let told = told(&summary);
+        assert!(told[0].starts_with("Ready=False/") && told[1].starts_with("Synced=False/"), "{told:?}");
+        assert_eq!(told[2..], [expected]);
+        assert_eq!(summary.status.pending.as_ref().map(|p| p.action.as_str()), Some("Update"));
+    }
+}
+
+#[test]
+fn the_same_failure_is_told_once() {
+    let failed = || {
+        let message = "timed out".to_owned();
+        let state = StepState::Failed { reason: Reason::OperationFailed, message, retryable: true };
+        case(Action::Update).at(Operation::Update, state)
+    };
+    let first = failed().sum(1);
+    assert_eq!(first.notes.len(), 1);
+    assert_eq!(failed().then(&first).sum(2).notes, []);
+}
+
+#[test]
+fn waiting_for_something_that_does_not_exist_is_progress_and_an_invalid_configuration_is_not() {
+    let mut case = case(Action::Blocked);
+    case.change = Some(blocked(Reason::DependencyNotFound, "there is no `db`"));
+    assert_eq!(told(&case.sum(1))[2..], ["Reconciling=True/DependencyNotFound"]);
+    case.change = Some(blocked(Reason::InvalidConfig, "spec.config.input: wrong"));
+    assert_eq!(told(&case.sum(1))[2..], ["Stalled=True/InvalidConfig"]);
+}
+
+#[test]
+fn a_suspended_object_keeps_what_was_known_of_it() {
+    let before = case(Action::NoOp).sum(1);
+    let mut case = case(Action::Blocked).then(&before);
+    case.instance.generation = 4;
+    case.change = Some(blocked(Reason::Suspended, "suspended"));
+    let summary = case.sum(2);
+    assert_eq!(told(&summary), ["Ready=True/Available", "Synced=False/Suspended"]);
+    assert_eq!(summary.status.observed_generation, 3, "nobody has considered generation 4");
+}
+
+#[test]
+fn a_held_deletion_says_why_and_what_to_do() {
+    let mut case = case(Action::Blocked);
+    case.instance.deleting = true;
+    case.change = Some(blocked(Reason::StillUsed, "still used by web"));
+    let summary = case.sum(1);
+    let expected = ["Ready=False/StillUsed", "Synced=False/StillUsed", "Reconciling=True/StillUsed"];
+    assert_eq!(told(&summary)[..3], expected);
+    assert_eq!(told(&summary)[3], "DeletionBlocked=True/StillUsed");
+    assert!(summary.status.conditions[3].message.contains("(hint: delete what uses it"));
+    assert_eq!(summary.notes[0].reason, "DeletionBlocked");
+    assert_eq!(summary.state, ObjectState::Deleting);
+}
+
+#[test]
+fn a_deletion_under_way_is_not_blocked() {
+    let mut case = case(Action::Destroy).at(Operation::Destroy, StepState::Waiting);
+    case.instance.deleting = true;
+    case.waiting_for = vec![Step { address: Address::single("web"), ..step(Operation::Destroy) }];
+    let summary = case.sum(1);
+    assert_eq!(told(&summary)[2..], ["Reconciling=True/Deleting"]);
+    assert_eq!(summary.status.pending.map(|p| p.waiting_for), Some(vec!["web: destroy".to_owned()]));
+}
+
+#[test]
+fn once_the_new_object_is_there_it_is_ready_though_the_old_one_is_left() {
+    let failed = StepState::Failed { reason: Reason::OperationFailed, message: "busy".into(), retryable: true };
+    let mut case = case(Action::Replace).at(Operation::Create, StepState::Finished).at(Operation::Destroy, failed);
+    case.change.as_mut().unwrap().order = Some(ReplaceOrder::CreateFirst);
+    let expected = ["Ready=True/Available", "Synced=False/OperationFailed", "Reconciling=True/OperationFailed"];
+    assert_eq!(told(&case.sum(1)), expected);
+    case.change.as_mut().unwrap().order = Some(ReplaceOrder::DestroyFirst);
+    assert_eq!(told(&case.sum(1))[0], "Ready=False/OperationFailed");
+}
+
+#[test]
+fn pending_names_the_attributes() {
+    let mut case = case(Action::Replace).at(Operation::Destroy, StepState::Waiting);
+    case.change.as_mut().unwrap().replace_paths = vec![Path::default().name("subject")];
+    assert_eq!(case.sum(1).status.pending.unwrap().paths, ["subject"]);
+}
+
+#[test]
+fn a_status_never_grows_beyond_its_limit() {
+    let mut case = case(Action::NoOp);
+    let mut record = record();
+    let mut object = record.current.as_deref().unwrap().clone();
+    object.value = Value::map((0..500).map(|n| (format!("a{n}"), Value::from("\"x".repeat(100 + n).as_str()))));
+    record.current = Some(Arc::new(object));
+    case.record = Some(record);
+    let summary = case.sum(1);
+    assert!(serde_json::to_vec(&summary.status).unwrap().len() <= STATUS_LIMIT);
+}
+
+#[test]
+fn only_news_is_told_of_finished_steps() {
+    let created = finished(&step(Operation::Create), false, Some("i-1")).unwrap();
+    assert_eq!((created.reason, created.note.as_str()), ("Created", "created (id: i-1)"));
+    assert_eq!(finished(&step(Operation::Record), false, None), None);
+    assert_eq!(finished(&step(Operation::Record), true, None).unwrap().reason, "Adopted");
+    assert_eq!(finished(&Step { replaces: true, ..step(Operation::Destroy) }, false, None), None);
+}

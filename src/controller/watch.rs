@@ -1,0 +1,290 @@
+//! Watches: from the API server's streams to events of the world. Only compact forms are kept: an object is decoded as
+//! it arrives, and its JSON, managed fields and last-applied annotation are dropped with it.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::{Stream, StreamExt};
+use k8s_openapi::api::core::v1::{Namespace, Secret};
+use kube::api::{ApiResource, DynamicObject, ObjectMeta, PartialObjectMeta};
+use kube::runtime::WatchStreamExt;
+use kube::runtime::utils::Backoff;
+use kube::runtime::watcher::{self, Config, watcher};
+use kube::{Api, Client, ResourceExt};
+
+use super::index::{Event, Observed, Published};
+use super::metrics::Metrics;
+use super::retry;
+use super::world::World;
+use crate::api;
+use crate::load;
+use crate::model::{Address, Diagnostic, Reason, Value, Version};
+use crate::process::{Gate, Random};
+use crate::store::Strings;
+use crate::store::secrets::{Decoded, FIELD_SELECTOR, LABEL_SELECTOR, Secrets, decode};
+
+/// kubectl's copy of what was applied: no part of any desired state.
+const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
+/// What every watch has.
+#[derive(Clone)]
+pub struct Watch {
+    /// Where events go.
+    pub world: Arc<World>,
+    /// Counts interruptions.
+    pub metrics: Metrics,
+    /// Randomness, for jitter.
+    pub random: Arc<dyn Random>,
+}
+
+/// The pauses between attempts to watch. An API server that was away for a moment is back within a second or two; one
+/// that stays away is asked every ten seconds at most, with jitter, so that replicas do not come all at once.
+struct Pauses {
+    failures: u32,
+    random: Arc<dyn Random>,
+}
+
+impl Iterator for Pauses {
+    type Item = Duration;
+
+    fn next(&mut self) -> Option<Duration> {
+        const LONGEST: Duration = Duration::from_secs(10);
+        self.failures += 1;
+        let pause = Duration::from_millis(100).saturating_mul(1 << self.failures.min(10)).min(LONGEST);
+        Some(retry::spread(pause, self.random.number()))
+    }
+}
+
+impl Backoff for Pauses {
+    fn reset(&mut self) {
+        self.failures = 0;
+    }
+}
+
+impl Watch {
+    /// Watches the Resources of one namespace, or of all.
+    pub async fn resources(self, client: Client, namespace: Option<String>, service_account: Arc<str>, gate: Gate) {
+        // Dynamic objects, so that one that does not fit our types does not keep the others from being listed.
+        let kind = ApiResource::erase::<api::Resource>(&());
+        let api: Api<DynamicObject> = match &namespace {
+            Some(namespace) => Api::namespaced_with(client, namespace, &kind),
+            None => Api::all_with(client, &kind),
+        };
+        let mut stream = std::pin::pin!(self.events("resources", watcher(api, Config::default())));
+        let only = namespace.as_deref();
+        while let Some(event) = stream.next().await {
+            match event {
+                watcher::Event::Init => self.world.apply_to_all(only, &Event::ResourcesRelisting),
+                watcher::Event::InitApply(object) | watcher::Event::Apply(object) => {
+                    let namespace: Arc<str> = object.namespace().unwrap_or_default().into();
+                    self.world.apply(&namespace, Event::ResourceApplied(observe(object, &service_account)));
+                }
+                watcher::Event::Delete(object) => {
+                    let namespace: Arc<str> = object.namespace().unwrap_or_default().into();
+                    self.world.apply(&namespace, Event::ResourceDeleted(object.name_any().into()));
+                }
+                watcher::Event::InitDone => {
+                    self.world.apply_to_all(only, &Event::ResourcesListed);
+                    gate.open();
+                }
+            }
+        }
+    }
+
+    /// Watches the records, which are all in the controller's own namespace. `serves` tells whose records count.
+    pub async fn records(self, api: Api<Secret>, secrets: Secrets, serves: impl Fn(&str) -> bool + Send, gate: Gate) {
+        let config = Config::default().fields(FIELD_SELECTOR).labels(LABEL_SELECTOR);
+        let mut stream = std::pin::pin!(self.events("records", watcher(api, config)));
+        let mut strings = Strings::default();
+        while let Some(event) = stream.next().await {
+            match event {
+                watcher::Event::Init => self.world.apply_to_all(None, &Event::RecordsRelisting),
+                watcher::Event::InitApply(secret) | watcher::Event::Apply(secret) => {
+                    if let Some((namespace, event)) = read_record(&secret, &secrets, &mut strings).await
+                        && serves(&namespace)
+                    {
+                        self.world.apply(&namespace, event);
+                    }
+                }
+                watcher::Event::Delete(secret) => {
+                    if let Some((namespace, address)) = whose(&secret)
+                        && serves(&namespace)
+                    {
+                        let version = version(&secret.metadata);
+                        self.world.apply(&namespace, Event::RecordDeleted(address, version));
+                    }
+                }
+                watcher::Event::InitDone => {
+                    self.world.apply_to_all(None, &Event::RecordsListed);
+                    gate.open();
+                }
+            }
+        }
+    }
+
+    /// Watches one Namespace, or all.
+    pub async fn namespaces(self, client: Client, only: Option<String>, gate: Gate) {
+        let config = match &only {
+            Some(name) => Config::default().fields(&format!("metadata.name={name}")),
+            None => Config::default(),
+        };
+        let stream = watcher(Api::<PartialObjectMeta<Namespace>>::all(client), config);
+        let mut stream = std::pin::pin!(self.events("namespaces", stream));
+        while let Some(event) = stream.next().await {
+            match event {
+                watcher::Event::InitApply(object) | watcher::Event::Apply(object) => {
+                    let name: Arc<str> = object.name_any().into();
+                    self.world.apply(&name, describe(&object));
+                }
+                // What lived in it has told its own end; Resources cannot outlive their namespace.
+                watcher::Event::Delete(object) => self.world.forget_namespace(&object.name_any()),
+                watcher::Event::Init => {}
+                watcher::Event::InitDone => gate.open(),
+            }
+        }
+    }
+
+    /// The events of a watch, which begins anew after every error.
+    fn events<K, S>(&self, name: &'static str, stream: S) -> impl Stream<Item = watcher::Event<K>> + Send + use<K, S>
+    where
+        K: Send + 'static,
+        S: Stream<Item = watcher::Result<watcher::Event<K>>> + Send,
+    {
+        let metrics = self.metrics.clone();
+        let pauses = Pauses { failures: 0, random: self.random.clone() };
+        stream.backoff(pauses).filter_map(move |event| {
+            let event = event.inspect_err(|error| {
+                metrics.watch_failed(name);
+                tracing::warn!(watch = name, %error, "a watch was interrupted, it begins anew");
+            });
+            std::future::ready(event.ok())
+        })
+    }
+}
+
+/// A Resource in compact form.
+fn observe(object: DynamicObject, service_account: &Arc<str>) -> Observed {
+    let meta = Arc::new((&object.metadata).into());
+    match object.clone().try_parse::<api::Resource>() {
+        Ok(resource) => Observed {
+            instance: Arc::new(load::from_api(&resource, service_account)),
+            published: resource.status.as_ref().map_or_else(unpublished, published),
+            meta,
+        },
+        Err(error) => Observed {
+            instance: Arc::new(undecodable(object, service_account, &error.to_string())),
+            published: unpublished(),
+            meta,
+        },
+    }
+}
+
+fn unpublished() -> Published {
+    Published { observed_generation: -1, ..Published::default() }
+}
+
+/// A Resource that does not fit our types. It counts as present with an error, so that nothing of it is destroyed.
+fn undecodable(object: DynamicObject, service_account: &Arc<str>, error: &str) -> load::Instance {
+    let mut resource = api::Resource { metadata: object.metadata, ..api::Resource::default() };
+    if let Some(type_name) = object.data.pointer("/spec/type").and_then(|value| value.as_str()) {
+        type_name.clone_into(&mut resource.spec.type_name);
+    }
+    let mut instance = load::from_api(&resource, service_account);
+    let problem = Diagnostic::error(&instance.address, Reason::InvalidManifest, "the Resource cannot be read");
+    instance.problems.push(problem.because(error));
+    instance
+}
+
+/// What summarizing needs of a status.
+pub fn published(status: &api::ResourceStatus) -> Published {
+    let mut hasher = DefaultHasher::new();
+    // A status that cannot be written as JSON has no digest, so it differs from every other one.
+    serde_json::to_vec(status).unwrap_or_default().hash(&mut hasher);
+    Published {
+        conditions: status.conditions.clone().into(),
+        observed_generation: status.observed_generation,
+        handled_reconcile: status.last_handled_reconcile_at.clone().unwrap_or_default().into(),
+        digest: hasher.finish(),
+    }
+}
+
+async fn read_record(secret: &Secret, secrets: &Secrets, strings: &mut Strings) -> Option<(Arc<str>, Event)> {
+    let record = match decode(secret, strings) {
+        Ok(Decoded::Record(stored)) => Ok(stored),
+        Ok(Decoded::Family(_)) => return None,
+        Ok(Decoded::Parted(head)) => match secrets.assemble(&head).await {
+            // It is gone already, which the watch is about to tell.
+            Ok(None) => return None,
+            Ok(Some(record)) => record.map_err(|unreadable| unreadable.message),
+            Err(failure) => Err(failure.to_string()),
+        },
+        Err(unreadable) => Err(unreadable.message),
+    };
+    match record {
+        Ok(stored) => Some((stored.record.namespace.clone(), Event::RecordApplied(stored))),
+        Err(message) => {
+            let (namespace, address) = whose(secret)?;
+            tracing::error!(namespace = &*namespace, %address, message, "a record cannot be read");
+            Some((namespace, Event::RecordUnreadable(address, message)))
+        }
+    }
+}
+
+/// Whose record a Secret is, by what stands beside the record: all that is left when the record itself is unreadable.
+fn whose(secret: &Secret) -> Option<(Arc<str>, Address)> {
+    let namespace = secret.metadata.labels.as_ref()?.get("purlin.dev/namespace")?;
+    let address = secret.metadata.annotations.as_ref()?.get("purlin.dev/address")?;
+    Some((namespace.as_str().into(), address.parse().ok()?))
+}
+
+fn version(metadata: &ObjectMeta) -> Version {
+    // The API promises a growing decimal. Without one the deletion counts as newer than anything known.
+    let number = metadata.resource_version.as_deref().and_then(|text| text.parse().ok());
+    Version(number.unwrap_or(u64::MAX))
+}
+
+fn describe(namespace: &PartialObjectMeta<Namespace>) -> Event {
+    let texts = |map: &std::collections::BTreeMap<String, String>| {
+        let kept = map.iter().filter(|(key, _)| *key != LAST_APPLIED);
+        Value::map(kept.map(|(key, value)| (key.as_str(), Value::from(value.as_str()))))
+    };
+    let value = Value::map([
+        ("name", Value::from(namespace.name_any().as_str())),
+        ("labels", texts(namespace.labels())),
+        ("annotations", texts(namespace.annotations())),
+    ]);
+    Event::Namespace { value, terminating: namespace.metadata.deletion_timestamp.is_some() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn object(json: serde_json::Value) -> DynamicObject {
+        serde_json::from_value(json).unwrap()
+    }
+
+    #[test]
+    fn a_resource_that_does_not_fit_counts_as_present_with_an_error() {
+        let observed = observe(
+            object(serde_json::json!({
+                "apiVersion": "purlin.dev/v1alpha1", "kind": "Resource",
+                "metadata": {"name": "a", "namespace": "shop", "uid": "u", "generation": 2},
+                "spec": {"type": "terraform_data", "dependsOn": "not a list"},
+            })),
+            &"default".into(),
+        );
+        assert_eq!(&*observed.instance.type_name, "terraform_data");
+        assert!(observed.instance.problems.iter().any(|problem| problem.reason == Reason::InvalidManifest));
+        assert_eq!(observed.published.observed_generation, -1);
+    }
+
+    #[test]
+    fn a_status_read_back_has_the_digest_it_was_written_with() {
+        let status = api::ResourceStatus { observed_generation: 3, id: Some("i".into()), ..<_>::default() };
+        let json = serde_json::to_value(&status).unwrap();
+        let read: api::ResourceStatus = serde_json::from_value(json).unwrap();
+        assert_eq!(published(&read).digest, published(&status).digest);
+    }
+}

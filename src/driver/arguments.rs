@@ -1,0 +1,112 @@
+//! Checks a configuration against the names of a schema, for drivers that have no checker of their own.
+//!
+//! It looks at the first level only: which arguments there are, which must be there. What stands inside of an
+//! argument is the driver's business.
+
+use crate::model::{Address, Attribute, AttributeType, Diagnostic, Diagnostics, Path, Reason, Schema, Value};
+
+use super::CallContext;
+
+/// One error for each argument that the schema does not know, that only the driver may set, or that is missing.
+/// Paths are below `spec.config`.
+pub(crate) fn check(context: &CallContext, schema: &Schema, config: &Value) -> Diagnostics {
+    let Value::Map(arguments) = config.unmarked() else {
+        return match config.unmarked() {
+            Value::Unknown => Diagnostics::new(),
+            Value::Null => missing(context, schema, |_| true),
+            _ => vec![error(context, Path::default(), "the configuration must be a map of arguments")],
+        };
+    };
+    let mut found = Diagnostics::new();
+    for (name, value) in arguments.iter().filter(|(_, value)| **value != Value::Null) {
+        let path = Path::default().name(name.clone());
+        match schema.attributes.get(name) {
+            None => found.push(
+                error(context, path, format!("`{}` has no argument `{name}`", context.type_name))
+                    .hint(format!("its arguments are {}", argument_names(schema))),
+            ),
+            Some(attribute) if !attribute.required && !attribute.optional => found.push(
+                error(context, path, format!("`{name}` is set by Purlin and cannot be configured"))
+                    .hint("remove it; other objects can refer to it"),
+            ),
+            Some(attribute) if !fits(&attribute.kind, value) => {
+                found.push(error(context, path, format!("`{name}` must be {}", describe(&attribute.kind))));
+            }
+            Some(_) => {}
+        }
+    }
+    found.extend(missing(context, schema, |name| matches!(arguments.get(name), None | Some(Value::Null))));
+    found
+}
+
+/// An error about one argument.
+pub(crate) fn error(context: &CallContext, path: Path, summary: impl Into<String>) -> Diagnostic {
+    let address =
+        context.address.parse::<Address>().unwrap_or_else(|_| Address::single(std::sync::Arc::clone(&context.address)));
+    Diagnostic::error(&address, Reason::InvalidConfig, summary).at(path)
+}
+
+/// An attribute that must be configured, or may be.
+pub(crate) fn argument(kind: AttributeType, required: bool, description: &str) -> Attribute {
+    Attribute {
+        kind,
+        required,
+        optional: !required,
+        computed: false,
+        sensitive: false,
+        description: description.to_owned(),
+    }
+}
+
+/// An attribute that only the driver sets.
+pub(crate) fn computed(kind: AttributeType, description: &str) -> Attribute {
+    Attribute {
+        kind,
+        required: false,
+        optional: false,
+        computed: true,
+        sensitive: false,
+        description: description.to_owned(),
+    }
+}
+
+fn missing(context: &CallContext, schema: &Schema, absent: impl Fn(&str) -> bool) -> Diagnostics {
+    let required = schema.attributes.iter().filter(|(name, attribute)| attribute.required && absent(name));
+    required
+        .map(|(name, _)| error(context, Path::default().name(name.clone()), format!("`{name}` is required")))
+        .collect()
+}
+
+fn fits(kind: &AttributeType, value: &Value) -> bool {
+    matches!(
+        (kind, value.unmarked()),
+        (AttributeType::Any, _)
+            | (_, Value::Unknown)
+            | (AttributeType::String, Value::String(_))
+            | (AttributeType::Bool, Value::Bool(_))
+            | (AttributeType::Number, Value::Number(_))
+            | (AttributeType::List(_), Value::List(_))
+            | (AttributeType::Map(_), Value::Map(_))
+    )
+}
+
+fn describe(kind: &AttributeType) -> &'static str {
+    match kind {
+        AttributeType::Any => "a value",
+        AttributeType::String => "a string",
+        AttributeType::Bool => "a boolean",
+        AttributeType::Number => "a number",
+        AttributeType::List(_) => "a list",
+        AttributeType::Map(_) => "a map",
+    }
+}
+
+fn argument_names(schema: &Schema) -> String {
+    let names: Vec<String> = schema
+        .attributes
+        .iter()
+        .filter(|(_, attribute)| attribute.required || attribute.optional)
+        .map(|(name, _)| format!("`{name}`"))
+        .collect();
+    names.join(", ")
+}

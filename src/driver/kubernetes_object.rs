@@ -1,0 +1,267 @@
+//! `kubernetes_object`: any object of a Kubernetes API by its manifest, through server-side apply.
+//!
+//! - Each request is made as the Resource's service account, so that RBAC decides what it may do.
+//! - What is made carries an owner mark; an object without it is never touched unless it was imported.
+//! - Updates and deletes carry the UID on record: another object of the same name is never changed by mistake.
+//! - Conflicts of field ownership are settled for us only where we had set the field before (then somebody else's
+//!   change is drift), and for imported objects; otherwise they are errors.
+//!
+//! Decisions are pure functions (`planning`, `refusal`, `kstatus`, `manifest`); `ask` and `act` put them between the
+//! requests that `server`, `patch` and `follow` make.
+
+mod act;
+mod ask;
+mod discovery;
+mod follow;
+pub mod kstatus;
+mod manifest;
+mod object;
+mod patch;
+mod planning;
+mod refusal;
+mod server;
+mod target;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use tokio::sync::OnceCell;
+
+use crate::model::{
+    AttributeType, Diagnostics, DriverError, ErrorKind, ObjectState, Path, PlanRequest, PlanResponse, RecordedObject,
+    Schema, Value,
+};
+use crate::process::Clock;
+
+use super::{ApplyRequest, ApplyResponse, CallContext, CreateRecovery, Driver, arguments};
+use discovery::ApiKind;
+use refusal::{Attempt, Failure};
+use server::{Connection, Server, Who};
+use target::{Target, owner_mark};
+
+pub use target::OWNER_ANNOTATION;
+
+/// The resource type.
+pub const TYPE_NAME: &str = "kubernetes_object";
+
+/// Under this name the API server keeps which fields are ours.
+pub const FIELD_MANAGER: &str = "purlin";
+
+/// Each create or update is about three short requests, so this many at once keep two cores of API server busy
+/// without standing in its queue.
+const CALLS_AT_ONCE: usize = 64;
+
+/// The first part of owner marks: within it, namespace and name of a Resource are unique.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OwnerScope {
+    /// The UID of the namespace `kube-system` of the cluster that the client leads to.
+    Cluster,
+    /// A given text: the id of a state file, or the UID of the controller's cluster for objects of another one.
+    /// Two state files with one text would take each other's objects for their own.
+    Fixed(Arc<str>),
+}
+
+/// The driver of `kubernetes_object`, for one API server.
+pub struct KubernetesObject {
+    server: Server,
+    scope: OwnerScope,
+    impersonates: bool,
+    schema: Arc<Schema>,
+}
+
+impl KubernetesObject {
+    /// For a controller: acts as the service account of each Resource, by impersonation, and never as itself but
+    /// for discovery and the UID of `kube-system`.
+    pub fn impersonating(client: kube::Client, scope: OwnerScope, clock: Arc<dyn Clock>) -> Self {
+        Self::new(Connection::Ready(client), scope, true, clock)
+    }
+
+    /// Acts as whoever the client is: another cluster by its kubeconfig, or a test.
+    pub fn as_client(client: kube::Client, scope: OwnerScope, clock: Arc<dyn Clock>) -> Self {
+        Self::new(Connection::Ready(client), scope, false, clock)
+    }
+
+    /// For local runs: acts as the user of the kubeconfig, which is read when the first request is made.
+    pub fn local(scope: OwnerScope, clock: Arc<dyn Clock>) -> Self {
+        Self::new(Connection::Kubeconfig(OnceCell::new()), scope, false, clock)
+    }
+
+    fn new(connection: Connection, scope: OwnerScope, impersonates: bool, clock: Arc<dyn Clock>) -> Self {
+        let object = AttributeType::Map(Box::new(AttributeType::Any));
+        let attributes = BTreeMap::from([
+            (Arc::from("id"), arguments::computed(AttributeType::String, "The UID of the object.")),
+            (
+                Arc::from("manifest"),
+                arguments::argument(object.clone(), true, "The object, as one would give it to `kubectl apply`."),
+            ),
+            (
+                Arc::from("object"),
+                arguments::computed(object, "The object as the server has it, without `managedFields`."),
+            ),
+        ]);
+        let schema = Arc::new(Schema { version: 0, attributes });
+        Self { server: Server::new(connection, clock), scope, impersonates, schema }
+    }
+
+    /// As whom a call is made.
+    fn who<'a>(&self, context: &'a CallContext) -> Result<Who<'a>, DriverError> {
+        match (self.impersonates, context.service_account.is_empty()) {
+            (false, _) => Ok(Who::Process),
+            (true, false) => Ok(Who::ServiceAccount { namespace: &context.namespace, name: &context.service_account }),
+            // Going on would lend the controller's own rights to whoever wrote the Resource.
+            (true, true) => Err(DriverError {
+                kind: ErrorKind::Terminal,
+                message: "no service account is given to act as".to_owned(),
+                path: None,
+                hint: Some("set `spec.serviceAccountName`".to_owned()),
+            }),
+        }
+    }
+
+    /// The owner mark of the Resource's instance.
+    async fn owner(&self, context: &CallContext) -> Result<String, DriverError> {
+        let scope = match &self.scope {
+            OwnerScope::Fixed(text) => Arc::clone(text),
+            OwnerScope::Cluster => self.server.cluster_uid(context.deadline).await.map_err(|failure| {
+                let target = Target {
+                    api_version: "v1".to_owned(),
+                    kind: "Namespace".to_owned(),
+                    namespace: String::new(),
+                    name: "kube-system".to_owned(),
+                };
+                refusal::error(&failure, &attempt(context, "read", "namespaces", &target))
+            })?,
+        };
+        Ok(owner_mark(&scope, &context.namespace, &context.address))
+    }
+
+    /// The kind, as the server has it now.
+    async fn kind(&self, context: &CallContext, api_version: &str, kind: &str) -> Result<Option<ApiKind>, DriverError> {
+        let found = self.server.kind(api_version, kind, context.deadline).await;
+        found.map_err(|failure| discovery_error(context, &failure, api_version, kind))
+    }
+}
+
+/// What was attempted.
+fn attempt<'a>(context: &'a CallContext, verb: &'static str, resource: &str, target: &Target) -> Attempt<'a> {
+    Attempt {
+        verb,
+        object: target.to_string(),
+        resource: resource.to_owned(),
+        service_account: &context.service_account,
+        namespace: &context.namespace,
+        place: target.namespace.clone(),
+        sensitive: false,
+    }
+}
+
+fn discovery_error(context: &CallContext, failure: &Failure, api_version: &str, kind: &str) -> DriverError {
+    let attempt = Attempt {
+        verb: "look up",
+        object: format!("kind `{kind}` of `{api_version}`"),
+        resource: String::new(),
+        service_account: &context.service_account,
+        namespace: &context.namespace,
+        place: String::new(),
+        sensitive: false,
+    };
+    refusal::error(failure, &attempt)
+}
+
+/// The server has no such kind. It may come with a CRD, so trying again helps; a group of the server's own never
+/// gains one.
+fn no_such_kind(api_version: &str, kind: &str) -> DriverError {
+    let may_come = discovery::may_gain_kinds(target::group_of(api_version));
+    DriverError {
+        kind: if may_come { ErrorKind::Transient } else { ErrorKind::InvalidConfig },
+        message: format!("the cluster has no kind `{kind}` in `{api_version}`"),
+        path: Some(Path::default().name("manifest").name("kind")),
+        hint: Some(if may_come {
+            "it is there once its CustomResourceDefinition is installed; if a Resource installs it, name that one in \
+             `dependsOn`"
+                .to_owned()
+        } else {
+            "check the spelling of `kind` and `apiVersion`".to_owned()
+        }),
+    }
+}
+
+impl Driver for KubernetesObject {
+    fn schema(&self, type_name: &str) -> Option<Arc<Schema>> {
+        (type_name == TYPE_NAME).then(|| Arc::clone(&self.schema))
+    }
+
+    fn validate<'a>(
+        &'a self,
+        context: &'a CallContext,
+        config: &'a Value,
+    ) -> BoxFuture<'a, Result<Diagnostics, DriverError>> {
+        Box::pin(async {
+            let mut found = arguments::check(context, &self.schema, config);
+            found.extend(config.get("manifest").map(|given| manifest::check(context, given)).unwrap_or_default());
+            Ok(found)
+        })
+    }
+
+    fn read<'a>(
+        &'a self,
+        context: &'a CallContext,
+        object: &'a RecordedObject,
+    ) -> BoxFuture<'a, Result<Option<ObjectState>, DriverError>> {
+        Box::pin(self.read_object(context, object))
+    }
+
+    fn plan<'a>(
+        &'a self,
+        context: &'a CallContext,
+        request: PlanRequest,
+    ) -> BoxFuture<'a, Result<PlanResponse, DriverError>> {
+        Box::pin(self.plan_object(context, request))
+    }
+
+    fn apply<'a>(&'a self, context: &'a CallContext, request: ApplyRequest) -> BoxFuture<'a, ApplyResponse> {
+        Box::pin(self.apply_object(context, request))
+    }
+
+    fn import<'a>(
+        &'a self,
+        context: &'a CallContext,
+        id: &'a str,
+    ) -> BoxFuture<'a, Result<Option<ObjectState>, DriverError>> {
+        Box::pin(self.import_object(context, id))
+    }
+
+    fn create_recovery(&self) -> CreateRecovery {
+        // The name is fixed before the call and the object carries our mark, so the same call again finishes it.
+        CreateRecovery::Repeat
+    }
+
+    fn find_created<'a>(
+        &'a self,
+        _context: &'a CallContext,
+        _planned: &'a Value,
+    ) -> BoxFuture<'a, Result<Option<ObjectState>, DriverError>> {
+        Box::pin(async { Ok(None) })
+    }
+
+    fn concurrency(&self) -> Option<usize> {
+        Some(CALLS_AT_ONCE)
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async {})
+    }
+}
+
+/// The object on record, by its place.
+fn recorded_target(object: &RecordedObject) -> Result<Target, DriverError> {
+    object.value.get("object").and_then(Target::of_object).ok_or_else(|| DriverError {
+        kind: ErrorKind::Terminal,
+        message: "the record does not say which object it is about".to_owned(),
+        path: None,
+        hint: Some("remove it with `purlin state rm` and import the object".to_owned()),
+    })
+}
+#[cfg(test)]
+mod tests;

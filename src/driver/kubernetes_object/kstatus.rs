@@ -1,0 +1,271 @@
+//! Whether an object has become what its spec asks for: the rules of kstatus, on an object as the server has it.
+//!
+//! Pure, and without a memory: the same object always gives the same verdict. Two rules differ from kstatus on
+//! purpose. A Service of type `LoadBalancer` is current only once it has an address, since the address is what others
+//! refer to. A workload that no controller has looked at yet (no `observedGeneration`) is in progress also when it
+//! asks for no Pods.
+
+use serde_json::Value as Json;
+
+/// The verdict.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// The object is as its spec asks.
+    Current,
+    /// Some controller still has to act; what is missing.
+    InProgress(String),
+    /// It will not get there by itself; why.
+    Failed(String),
+    /// It is being deleted.
+    Terminating,
+}
+
+/// Judges an object.
+pub fn judge(object: &Json) -> Verdict {
+    if object["metadata"]["deletionTimestamp"].is_string() {
+        return Verdict::Terminating;
+    }
+    if let Some(verdict) = general(object) {
+        return verdict;
+    }
+    let api_version = object["apiVersion"].as_str().unwrap_or_default();
+    let group = api_version.rsplit_once('/').map_or("", |(group, _)| group);
+    match (group, object["kind"].as_str().unwrap_or_default()) {
+        ("apps", "Deployment") => deployment(object),
+        ("apps", "StatefulSet") => stateful_set(object),
+        ("apps", "DaemonSet") => daemon_set(object),
+        ("apps", "ReplicaSet") => replica_set(object),
+        ("", "Pod") => pod(object),
+        ("", "PersistentVolumeClaim") => claim(object),
+        ("", "Service") => service(object),
+        ("batch", "Job") => job(object),
+        ("apiextensions.k8s.io", "CustomResourceDefinition") => definition(object),
+        _ => ready_condition(object),
+    }
+}
+
+/// What holds for every kind: the controller must have seen this generation, and its own word counts first.
+fn general(object: &Json) -> Option<Verdict> {
+    let generation = object["metadata"]["generation"].as_i64();
+    let observed = object["status"]["observedGeneration"].as_i64();
+    if let (Some(generation), Some(observed)) = (generation, observed)
+        && generation != observed
+    {
+        return progress(format!("generation {generation} is not observed yet ({observed} is)")).into();
+    }
+    if let Some(condition) = condition(object, "Reconciling").filter(|condition| holds(condition)) {
+        return progress(told(condition)).into();
+    }
+    condition(object, "Stalled").filter(|condition| holds(condition)).map(|stalled| Verdict::Failed(told(stalled)))
+}
+
+fn ready_condition(object: &Json) -> Verdict {
+    match condition(object, "Ready") {
+        Some(ready) if !holds(ready) => progress(told(ready)),
+        _ => Verdict::Current,
+    }
+}
+
+fn deployment(object: &Json) -> Verdict {
+    if let Some(verdict) = unobserved(object) {
+        return verdict;
+    }
+    let progressing = condition(object, "Progressing");
+    if let Some(exceeded) = progressing.filter(|c| c["reason"] == "ProgressDeadlineExceeded") {
+        return Verdict::Failed(told(exceeded));
+    }
+    let wanted = count_or(object, "spec", "replicas", 1);
+    let [total, updated, ready, available] =
+        ["replicas", "updatedReplicas", "readyReplicas", "availableReplicas"].map(|name| status_count(object, name));
+    if updated < wanted {
+        return progress(format!("{updated} of {wanted} Pods are of the new version"));
+    }
+    if total > updated {
+        return progress(format!("{} Pods of the old version are still there", total - updated));
+    }
+    if available < wanted || ready < wanted {
+        return progress(format!("{} of {wanted} Pods are available", available.min(ready)));
+    }
+    match condition(object, "Available") {
+        Some(available) if holds(available) => Verdict::Current,
+        Some(unavailable) => progress(told(unavailable)),
+        None => progress("not available yet"),
+    }
+}
+
+fn stateful_set(object: &Json) -> Verdict {
+    if let Some(verdict) = unobserved(object) {
+        return verdict;
+    }
+    let strategy = &object["spec"]["updateStrategy"];
+    if strategy["type"] == "OnDelete" {
+        return Verdict::Current;
+    }
+    let wanted = count_or(object, "spec", "replicas", 1);
+    let [total, ready, current, updated] =
+        ["replicas", "readyReplicas", "currentReplicas", "updatedReplicas"].map(|name| status_count(object, name));
+    if ready < wanted || total < wanted {
+        return progress(format!("{} of {wanted} Pods are ready", ready.min(total)));
+    }
+    if total > wanted {
+        return progress(format!("{} Pods too many are still there", total - wanted));
+    }
+    let partition = strategy["rollingUpdate"]["partition"].as_i64().unwrap_or(0);
+    if partition > 0 {
+        let due = wanted - partition;
+        return if updated < due {
+            progress(format!("{updated} of {due} Pods are of the new version"))
+        } else {
+            Verdict::Current
+        };
+    }
+    if current < wanted || object["status"]["currentRevision"] != object["status"]["updateRevision"] {
+        return progress(format!("{updated} of {wanted} Pods are of the new version"));
+    }
+    Verdict::Current
+}
+
+fn daemon_set(object: &Json) -> Verdict {
+    if let Some(verdict) = unobserved(object) {
+        return verdict;
+    }
+    if object["spec"]["updateStrategy"]["type"] == "OnDelete" {
+        return Verdict::Current;
+    }
+    let wanted = status_count(object, "desiredNumberScheduled");
+    for (name, what) in [
+        ("currentNumberScheduled", "scheduled"),
+        ("updatedNumberScheduled", "of the new version"),
+        ("numberAvailable", "available"),
+        ("numberReady", "ready"),
+    ] {
+        let there = status_count(object, name);
+        if there < wanted {
+            return progress(format!("{there} of {wanted} Pods are {what}"));
+        }
+    }
+    Verdict::Current
+}
+
+fn replica_set(object: &Json) -> Verdict {
+    if let Some(verdict) = unobserved(object) {
+        return verdict;
+    }
+    if let Some(failure) = condition(object, "ReplicaFailure").filter(|c| holds(c)) {
+        return progress(told(failure));
+    }
+    let wanted = count_or(object, "spec", "replicas", 1);
+    for (name, what) in
+        [("fullyLabeledReplicas", "labelled"), ("availableReplicas", "available"), ("readyReplicas", "ready")]
+    {
+        let there = status_count(object, name);
+        if there < wanted {
+            return progress(format!("{there} of {wanted} Pods are {what}"));
+        }
+    }
+    let total = status_count(object, "replicas");
+    if total > wanted {
+        return progress(format!("{} Pods too many are still there", total - wanted));
+    }
+    Verdict::Current
+}
+
+fn pod(object: &Json) -> Verdict {
+    match object["status"]["phase"].as_str() {
+        Some("Succeeded") => Verdict::Current,
+        Some("Failed") => {
+            Verdict::Failed(object["status"]["message"].as_str().unwrap_or("the Pod has failed").to_owned())
+        }
+        Some("Running") => match condition(object, "Ready") {
+            Some(ready) if holds(ready) => Verdict::Current,
+            _ => crash_loop(object).map_or_else(|| progress("the Pod is not ready"), Verdict::Failed),
+        },
+        _ => match condition(object, "PodScheduled").filter(|c| !holds(c)) {
+            Some(unscheduled) => progress(told(unscheduled)),
+            None => progress("the Pod has not started"),
+        },
+    }
+}
+
+fn crash_loop(pod: &Json) -> Option<String> {
+    let containers = pod["status"]["containerStatuses"].as_array()?;
+    let looping = containers.iter().find(|c| c["state"]["waiting"]["reason"] == "CrashLoopBackOff")?;
+    Some(format!("container `{}` keeps crashing", looping["name"].as_str().unwrap_or_default()))
+}
+
+fn claim(object: &Json) -> Verdict {
+    match object["status"]["phase"].as_str() {
+        Some("Bound") => Verdict::Current,
+        Some("Lost") => Verdict::Failed("the volume of the claim is lost".to_owned()),
+        _ => progress("the claim is not bound to a volume"),
+    }
+}
+
+fn service(object: &Json) -> Verdict {
+    let balanced = object["spec"]["type"] == "LoadBalancer";
+    let addressed = object["status"]["loadBalancer"]["ingress"].as_array().is_some_and(|list| !list.is_empty());
+    if balanced && !addressed { progress("the load balancer has no address") } else { Verdict::Current }
+}
+
+/// A Job is current as soon as it has started: whether its work is done is another question than whether it is there.
+fn job(object: &Json) -> Verdict {
+    if let Some(failed) = condition(object, "Failed").filter(|c| holds(c)) {
+        return Verdict::Failed(told(failed));
+    }
+    if condition(object, "Complete").is_some_and(holds) || object["status"]["startTime"].is_string() {
+        return Verdict::Current;
+    }
+    match condition(object, "Suspended").filter(|c| holds(c)) {
+        Some(suspended) => progress(told(suspended)),
+        None => progress("the Job has not started"),
+    }
+}
+
+fn definition(object: &Json) -> Verdict {
+    if let Some(refused) = condition(object, "NamesAccepted").filter(|c| c["status"] == "False") {
+        return Verdict::Failed(told(refused));
+    }
+    match condition(object, "Established") {
+        Some(established) if holds(established) => Verdict::Current,
+        Some(refused) if refused["status"] == "False" && refused["reason"] != "Installing" => {
+            Verdict::Failed(told(refused))
+        }
+        _ => progress("the definition is not established yet"),
+    }
+}
+
+/// The workload controllers set `observedGeneration` with their first status; without it there is none.
+fn unobserved(object: &Json) -> Option<Verdict> {
+    let unseen = object["status"]["observedGeneration"].is_null();
+    unseen.then(|| progress("no controller has looked at it yet"))
+}
+
+fn condition<'a>(object: &'a Json, kind: &str) -> Option<&'a Json> {
+    object["status"]["conditions"].as_array()?.iter().find(|condition| condition["type"] == kind)
+}
+
+fn holds(condition: &Json) -> bool {
+    condition["status"] == "True"
+}
+
+/// A condition in words: its message, else its reason, else its type.
+fn told(condition: &Json) -> String {
+    let texts = ["message", "reason", "type"].into_iter().filter_map(|name| condition[name].as_str());
+    let text = texts.into_iter().find(|text| !text.is_empty()).unwrap_or("no reason given");
+    text.lines().collect::<Vec<_>>().join(" ")
+}
+
+fn progress(text: impl Into<String>) -> Verdict {
+    Verdict::InProgress(text.into())
+}
+
+fn status_count(object: &Json, name: &str) -> i64 {
+    count_or(object, "status", name, 0)
+}
+
+fn count_or(object: &Json, part: &str, name: &str, default: i64) -> i64 {
+    object[part][name].as_i64().unwrap_or(default)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,278 @@
+//! The `manifest` argument: what is refused in it, what of it is sensitive, and what of it is sent to the server.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use base64::Engine as _;
+
+use crate::driver::{CallContext, arguments};
+use crate::model::{Diagnostics, Path, Value};
+
+use super::target::{OWNER_ANNOTATION, Target};
+
+/// Set to `"false"` in `metadata.annotations` of a manifest: the object counts as made once the server has it.
+pub(crate) const WAIT_ANNOTATION: &str = "purlin.dev/wait";
+
+/// What the API server alone writes.
+const SERVER_METADATA: &[&str] = &[
+    "uid",
+    "resourceVersion",
+    "generation",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "managedFields",
+    "selfLink",
+];
+
+/// What is wrong with a manifest, as far as can be told without the server.
+pub(crate) fn check(context: &CallContext, manifest: &Value) -> Diagnostics {
+    let at = |names: &[&str]| names.iter().fold(Path::default().name("manifest"), |path, name| path.name(*name));
+    let mut found = Diagnostics::new();
+    if !matches!(manifest.unmarked(), Value::Map(_)) {
+        return found;
+    }
+    for name in ["apiVersion", "kind"] {
+        if !is_text_or_unknown(manifest.get(name)) {
+            found.push(arguments::error(context, at(&[name]), format!("a manifest needs a text as its `{name}`")));
+        }
+    }
+    if manifest.get("kind").and_then(Value::as_str).is_some_and(|kind| kind.ends_with("List"))
+        && manifest.get("items").is_some()
+    {
+        found.push(
+            arguments::error(context, at(&["items"]), "a manifest must be one object, not a list of them")
+                .hint("give each object a Resource of its own, or use `forEach`"),
+        );
+    }
+    if is_secret(manifest) {
+        found.extend(check_secret_data(context, manifest, &at(&["data"])));
+    }
+    if present(manifest.get("status")) {
+        found.push(arguments::error(context, at(&["status"]), "`status` belongs to the object's own controller"));
+    }
+    match manifest.get("metadata").map(Value::unmarked) {
+        Some(Value::Unknown) => {}
+        Some(metadata @ Value::Map(_)) => found.extend(check_metadata(context, metadata, &at(&["metadata"]))),
+        _ => found.push(arguments::error(context, at(&["metadata"]), "a manifest needs `metadata` with a name")),
+    }
+    found
+}
+
+/// The server would quote what is no base64 in its refusal.
+fn check_secret_data(context: &CallContext, manifest: &Value, path: &Path) -> Diagnostics {
+    let is_wrong = |value: &Value| match value.unmarked() {
+        Value::String(text) => base64::engine::general_purpose::STANDARD.decode(text.as_bytes()).is_err(),
+        Value::Unknown | Value::Null => false,
+        _ => true,
+    };
+    let wrong = entries(manifest.get("data")).into_iter().filter(|(_, value)| is_wrong(value));
+    wrong
+        .map(|(key, _)| {
+            arguments::error(context, path.name(key), "`data` of a Secret must be base64")
+                .hint("give plain text as `stringData`")
+        })
+        .collect()
+}
+
+fn check_metadata(context: &CallContext, metadata: &Value, path: &Path) -> Diagnostics {
+    let mut found = Diagnostics::new();
+    for name in SERVER_METADATA.iter().filter(|name| present(metadata.get(name))) {
+        found.push(arguments::error(
+            context,
+            path.name(*name),
+            format!("`metadata.{name}` is set by the API server and cannot be configured"),
+        ));
+    }
+    let (name, prefix) = (metadata.get("name"), metadata.get("generateName"));
+    if present(name) && present(prefix) {
+        found.push(arguments::error(
+            context,
+            path.name("generateName"),
+            "a manifest has either `metadata.name` or `metadata.generateName`",
+        ));
+    } else if !present(name) && !present(prefix) {
+        found.push(
+            arguments::error(context, path.name("name"), "a manifest needs `metadata.name` or `metadata.generateName`")
+                .hint("with `generateName` the object can be replaced create-before-destroy"),
+        );
+    }
+    for key in ["name", "generateName", "namespace"] {
+        let value = metadata.get(key);
+        if present(value) && !is_text_or_unknown(value) {
+            found.push(arguments::error(context, path.name(key), format!("`metadata.{key}` must be a text")));
+        }
+    }
+    if metadata.get("annotations").is_some_and(|annotations| present(annotations.get(OWNER_ANNOTATION))) {
+        let path = path.name("annotations").name(OWNER_ANNOTATION);
+        found.push(arguments::error(context, path, format!("the annotation `{OWNER_ANNOTATION}` is set by Purlin")));
+    }
+    found
+}
+
+/// The manifest with the contents of a Secret marked sensitive.
+pub(crate) fn marked(manifest: &Value) -> Value {
+    if !is_secret(manifest) {
+        return manifest.clone();
+    }
+    ["data", "stringData"].into_iter().fold(manifest.clone(), |manifest, name| match manifest.get(name) {
+        Some(contents) if *contents != Value::Null => {
+            let contents = contents.clone().into_sensitive();
+            manifest.unmarked().with(name, contents)
+        }
+        _ => manifest,
+    })
+}
+
+/// Whether a manifest or an object is a Secret.
+pub(crate) fn is_secret(object: &Value) -> bool {
+    object.get("apiVersion").and_then(Value::as_str) == Some("v1")
+        && object.get("kind").and_then(Value::as_str) == Some("Secret")
+}
+
+/// Whether the object counts as made as soon as the server has it.
+pub(crate) fn waits(manifest: &Value) -> bool {
+    let annotations = manifest.get("metadata").and_then(|metadata| metadata.get("annotations"));
+    annotations.and_then(|annotations| annotations.get(WAIT_ANNOTATION)).and_then(Value::as_str) != Some("false")
+}
+
+/// The object as it is sent for server-side apply, unknown places and sensitive marks kept: absent instead of null,
+/// with its name, namespace and owner mark, and with the texts of a Secret in `data`. The server would move
+/// `stringData` there itself, but then a key removed from the manifest would stay in the Secret.
+pub(crate) fn desired(manifest: &Value, target: &Target, owner: &str) -> Value {
+    let manifest = without_nulls(manifest);
+    let mut metadata = entries(manifest.get("metadata"));
+    metadata.remove("generateName");
+    metadata.insert("name".into(), target.name.as_str().into());
+    if !target.namespace.is_empty() {
+        metadata.insert("namespace".into(), target.namespace.as_str().into());
+    }
+    let annotations = match metadata.get("annotations") {
+        Some(Value::Unknown) => Value::Unknown,
+        other => Value::map(entries(other)).with(OWNER_ANNOTATION, owner.into()),
+    };
+    metadata.insert("annotations".into(), annotations);
+    let mut object = entries(Some(&manifest));
+    object.insert("metadata".into(), Value::map(metadata));
+    if is_secret(&manifest) {
+        let texts = object.remove("stringData");
+        if let Some(data) = secret_data(object.get("data"), texts.as_ref()) {
+            object.insert("data".into(), data);
+        }
+    }
+    Value::map(object)
+}
+
+fn secret_data(data: Option<&Value>, texts: Option<&Value>) -> Option<Value> {
+    let encode = |text: &Value| match text.unmarked() {
+        Value::String(text) => Value::from(base64::engine::general_purpose::STANDARD.encode(text.as_bytes()).as_str()),
+        other => other.clone(),
+    };
+    let unknown = |value: Option<&Value>| matches!(value.map(Value::unmarked), Some(Value::Unknown));
+    if unknown(data) || unknown(texts) {
+        return Some(Value::Unknown.into_sensitive());
+    }
+    if data.is_none() && texts.is_none() {
+        return None;
+    }
+    let mut all = entries(data);
+    all.extend(entries(texts).into_iter().map(|(key, text)| (key, encode(&text))));
+    Some(Value::map(all).into_sensitive())
+}
+
+/// The entries of a map; none for anything else.
+pub(crate) fn entries(value: Option<&Value>) -> BTreeMap<Arc<str>, Value> {
+    match value.map(Value::unmarked) {
+        Some(Value::Map(map)) => map.as_ref().clone(),
+        _ => BTreeMap::new(),
+    }
+}
+
+/// A null in a map means that the key is absent, as everywhere in a configuration.
+fn without_nulls(value: &Value) -> Value {
+    match value {
+        Value::Map(map) => Value::map(
+            map.iter()
+                .filter(|(_, item)| *item.unmarked() != Value::Null)
+                .map(|(key, item)| (Arc::clone(key), without_nulls(item))),
+        ),
+        Value::List(items) => Value::list(items.iter().map(without_nulls)),
+        Value::Sensitive(inner) => without_nulls(inner).into_sensitive(),
+        other => other.clone(),
+    }
+}
+
+fn present(value: Option<&Value>) -> bool {
+    value.is_some_and(|value| *value.unmarked() != Value::Null)
+}
+
+fn is_text_or_unknown(value: Option<&Value>) -> bool {
+    match value.map(Value::unmarked) {
+        Some(Value::String(text)) => !text.is_empty(),
+        Some(Value::Unknown) => true,
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::driver::tests::context;
+
+    fn target() -> Target {
+        Target::from_import_id("v1/Secret/shop/site").unwrap()
+    }
+
+    #[track_caller]
+    fn problems(manifest: serde_json::Value) -> Vec<String> {
+        let found = check(&context("kubernetes_object"), &Value::from_json(manifest));
+        found.iter().map(|diagnostic| format!("{}", diagnostic.path.as_ref().unwrap())).collect()
+    }
+
+    #[test]
+    fn a_bad_manifest_is_refused_where_it_is_bad() {
+        let good = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}});
+        assert!(problems(good).is_empty());
+        assert_eq!(problems(json!({})), ["manifest.apiVersion", "manifest.kind", "manifest.metadata"]);
+        assert_eq!(
+            problems(json!({"apiVersion": "v1", "kind": "X", "status": {}, "metadata": {"uid": "x"}})),
+            ["manifest.status", "manifest.metadata.uid", "manifest.metadata.name"]
+        );
+        assert_eq!(
+            problems(json!({"apiVersion": "v1", "kind": "X", "metadata": {
+                "name": "a", "generateName": "a-", "annotations": {"purlin.dev/owner": "me"}}})),
+            ["manifest.metadata.generateName", r#"manifest.metadata.annotations["purlin.dev/owner"]"#]
+        );
+    }
+
+    #[test]
+    fn what_is_no_base64_is_told_without_quoting_it() {
+        let manifest =
+            json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a"}, "data": {"p": "hunter2!"}});
+        let found = check(&context("kubernetes_object"), &Value::from_json(manifest));
+        let text = found[0].to_string();
+        assert!(text.contains("manifest.data.p") && !text.contains("hunter2"), "{text}");
+    }
+
+    #[test]
+    fn unknown_places_are_no_mistakes() {
+        let metadata = Value::map([("name", Value::Unknown)]);
+        let manifest = Value::map([("apiVersion", "v1".into()), ("kind", Value::Unknown), ("metadata", metadata)]);
+        assert!(check(&context("kubernetes_object"), &manifest).is_empty());
+    }
+
+    #[test]
+    fn texts_of_a_secret_are_sent_as_data_and_are_sensitive() {
+        let manifest = Value::from_json(json!({"apiVersion": "v1", "kind": "Secret", "immutable": null,
+            "metadata": {"generateName": "site-"}, "data": {"a": "eA=="}, "stringData": {"b": "y"}}));
+        let sent = desired(&marked(&manifest), &target(), "mark");
+        assert!(matches!(sent.get("data"), Some(Value::Sensitive(_))));
+        assert_eq!(
+            sent.to_json(),
+            json!({"apiVersion": "v1", "kind": "Secret", "data": {"a": "eA==", "b": "eQ=="}, "metadata": {
+                "name": "site", "namespace": "shop", "annotations": {"purlin.dev/owner": "mark"}}})
+        );
+    }
+}

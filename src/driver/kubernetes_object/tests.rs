@@ -1,0 +1,291 @@
+//! The driver against an API server that is not there: what a real one cannot be made to do at will.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+
+use axum::Router;
+use axum::extract::Request;
+use axum::response::{IntoResponse, Response};
+use serde_json::{Value as Json, json};
+
+use super::*;
+use crate::driver::tests::{context, recorded};
+use crate::process::SystemClock;
+
+/// What is answered to the requests, in order: (method and path without query, status code, body).
+type Lines = Vec<Line>;
+type Line = (&'static str, u16, Json);
+
+/// A server that plays its lines, and a driver of it. The test fails at a request that has no line.
+struct Play {
+    driver: KubernetesObject,
+    lines: Arc<Mutex<VecDeque<Line>>>,
+    /// Method, path with query, body.
+    requests: Arc<Mutex<Vec<(String, Json)>>>,
+}
+
+fn play(lines: Lines) -> Play {
+    let lines = Arc::new(Mutex::new(VecDeque::from(lines)));
+    let requests = Arc::new(Mutex::new(Vec::new()));
+    let (played, seen) = (Arc::clone(&lines), Arc::clone(&requests));
+    let router = Router::new().fallback(move |request: Request| {
+        let (played, seen) = (Arc::clone(&played), Arc::clone(&seen));
+        async move { answer(request, &played, &seen).await }
+    });
+    let client = kube::Client::new(router, "default");
+    let driver = KubernetesObject::impersonating(client, OwnerScope::Fixed("here".into()), Arc::new(SystemClock));
+    Play { driver, lines, requests }
+}
+
+async fn answer(request: Request, lines: &Mutex<VecDeque<Line>>, requests: &Mutex<Vec<(String, Json)>>) -> Response {
+    let (parts, body) = request.into_parts();
+    let asked = format!("{} {}", parts.method, parts.uri.path());
+    if asked == "GET /api/v1" {
+        let resources = [
+            json!({"name": "configmaps", "kind": "ConfigMap", "namespaced": true}),
+            json!({"name": "pods", "kind": "Pod", "namespaced": true}),
+        ];
+        return axum_json(200, &json!({"resources": resources}));
+    }
+    let bytes = axum::body::to_bytes(body, usize::MAX).await.unwrap();
+    let body = serde_json::from_slice(&bytes).unwrap_or_default();
+    requests.lock().unwrap().push((format!("{} {}", parts.method, parts.uri), body));
+    match lines.lock().unwrap().pop_front() {
+        Some((expected, code, body)) if expected == asked => axum_json(code, &body),
+        other => axum_json(418, &json!({"message": format!("{asked}, but expected {other:?}")})),
+    }
+}
+
+fn axum_json(code: u16, body: &Json) -> Response {
+    let code = axum::http::StatusCode::from_u16(code).unwrap();
+    let retry = [("retry-after", "0"), ("content-type", "application/json")];
+    (code, retry, body.to_string()).into_response()
+}
+
+fn config() -> Value {
+    Value::from_json(json!({"manifest": {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "site"},
+        "data": {"a": "1"}}}))
+}
+
+fn live(owner: &str) -> Json {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "1"}, "metadata": {"name": "site",
+        "namespace": "shop", "uid": "u-1", "resourceVersion": "5", "annotations": {"purlin.dev/owner": owner}}})
+}
+
+fn prior() -> Arc<RecordedObject> {
+    let state = object::state(&live("here/shop/web/"), config().get("manifest").unwrap());
+    Arc::new(RecordedObject { identity: state.identity, ..recorded(state.value) })
+}
+
+impl Play {
+    async fn create(&self) -> ApplyResponse {
+        let request = PlanRequest { prior: None, config: config(), entropy: [7; 16], planned_before: None };
+        let plan = self.driver.plan(&context(TYPE_NAME), request).await.unwrap();
+        let call = ApplyRequest { prior: None, config: config(), planned: Some(plan.planned), private: plan.private };
+        self.driver.apply(&context(TYPE_NAME), call).await
+    }
+
+    async fn destroy(&self) -> ApplyResponse {
+        let call = ApplyRequest { prior: Some(prior()), config: Value::Null, planned: None, private: Arc::from([]) };
+        self.driver.apply(&context(TYPE_NAME), call).await
+    }
+
+    #[track_caller]
+    fn finished(&self) {
+        assert!(self.lines.lock().unwrap().is_empty(), "not asked for: {:?}", self.lines.lock().unwrap());
+    }
+}
+
+const GET: &str = "GET /api/v1/namespaces/shop/configmaps/site";
+const PATCH: &str = "PATCH /api/v1/namespaces/shop/configmaps/site";
+const DELETE: &str = "DELETE /api/v1/namespaces/shop/configmaps/site";
+const WATCH: &str = "GET /api/v1/namespaces/shop/configmaps";
+
+fn nothing() -> Json {
+    json!({"message": "configmaps \"site\" not found", "reason": "NotFound"})
+}
+
+#[tokio::test]
+async fn a_throttled_request_is_sent_again() {
+    let play = play(vec![(GET, 404, nothing()), (PATCH, 429, json!({})), (PATCH, 201, live("here/shop/web/"))]);
+    let response = play.create().await;
+    assert!(response.error.is_none(), "{:?}", response.error);
+    play.finished();
+}
+
+#[tokio::test]
+async fn a_create_without_an_answer_is_looked_for_before_it_is_repeated() {
+    let play = play(vec![
+        (GET, 404, nothing()),
+        (PATCH, 500, json!({"message": "etcd timed out"})),
+        (GET, 200, live("here/shop/web/")),
+        (PATCH, 200, live("here/shop/web/")),
+    ]);
+    let response = play.create().await;
+    assert_eq!(response.object.unwrap().value.get("id"), Some(&Value::from("u-1")));
+    play.finished();
+    assert_eq!(play.requests.lock().unwrap()[3].1["metadata"]["uid"], "u-1", "only that very object is taken");
+}
+
+#[tokio::test]
+async fn an_object_that_came_in_between_is_left_as_it_was() {
+    let play = play(vec![(GET, 404, nothing()), (PATCH, 200, live("here/shop/web/")), (PATCH, 200, live(""))]);
+    let response = play.create().await;
+    assert!(response.object.is_none());
+    assert_eq!(response.error.unwrap().kind, ErrorKind::AlreadyExists);
+    play.finished();
+    let undo = &play.requests.lock().unwrap()[2];
+    assert!(undo.0.contains("force=false") && undo.1.get("data").is_none(), "{undo:?}");
+}
+
+#[tokio::test]
+async fn an_object_of_somebody_else_is_not_touched() {
+    for owner in ["", "here/shop/other/", "elsewhere/shop/web/"] {
+        let play = play(vec![(GET, 200, live(owner))]);
+        assert_eq!(play.create().await.error.unwrap().kind, ErrorKind::AlreadyExists);
+        play.finished();
+    }
+}
+
+#[tokio::test]
+async fn a_leftover_of_ours_that_is_going_is_waited_for() {
+    let mut going = live("here/shop/web/");
+    going["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+    let play = play(vec![
+        (GET, 200, going.clone()),
+        (WATCH, 200, json!({"type": "DELETED", "object": going})),
+        (PATCH, 201, live("here/shop/web/")),
+    ]);
+    assert!(play.create().await.error.is_none());
+    play.finished();
+}
+
+#[tokio::test]
+async fn who_may_not_watch_asks_again_and_again() {
+    let going = live("here/shop/web/");
+    let play = play(vec![
+        (DELETE, 200, going.clone()),
+        (WATCH, 403, json!({"message": "cannot watch", "code": 403, "reason": "Forbidden"})),
+        (GET, 200, going),
+        (GET, 404, nothing()),
+    ]);
+    assert!(play.destroy().await.error.is_none());
+    play.finished();
+}
+
+#[tokio::test]
+async fn a_delete_is_of_one_uid_and_done_when_that_is_gone() {
+    for (code, body) in [
+        (404, nothing()),
+        (409, json!({"message": "Precondition failed: UID in precondition: u-1, UID in object meta: u-2"})),
+    ] {
+        let play = play(vec![(DELETE, code, body)]);
+        assert!(play.destroy().await.error.is_none());
+        assert_eq!(play.requests.lock().unwrap()[0].1["preconditions"]["uid"], "u-1");
+    }
+}
+
+#[tokio::test]
+async fn an_object_of_another_uid_is_not_ours() {
+    let mut other = live("here/shop/web/");
+    other["metadata"]["uid"] = json!("u-2");
+    let play = play(vec![(GET, 200, other)]);
+    assert_eq!(play.driver.read(&context(TYPE_NAME), &prior()).await.unwrap(), None);
+}
+
+async fn plan_update(lines: Lines) -> (Play, Result<PlanResponse, DriverError>) {
+    let play = play(lines);
+    let config =
+        Value::map([("manifest", config().get("manifest").unwrap().with("data", Value::map([("a", "2".into())])))]);
+    let request = PlanRequest { prior: Some(prior()), config: config.clone(), entropy: [7; 16], planned_before: None };
+    let response = play.driver.plan(&context(TYPE_NAME), request).await;
+    (play, response)
+}
+
+fn conflict(field: &str) -> Json {
+    json!({"reason": "Conflict", "message": "Apply failed with 1 conflict", "details": {"causes": [
+        {"reason": "FieldManagerConflict", "message": "conflict with \"editor\" using v1", "field": field}]}})
+}
+
+#[tokio::test]
+async fn a_field_that_was_ours_is_taken_back_and_no_other() {
+    let (play, response) = plan_update(vec![(PATCH, 409, conflict(".data.a")), (PATCH, 200, live("x"))]).await;
+    assert!(response.is_ok());
+    assert!(play.requests.lock().unwrap()[1].0.contains("force=true"));
+    let (_, response) = plan_update(vec![(PATCH, 409, conflict(".data.b"))]).await;
+    assert_eq!(response.unwrap_err().kind, ErrorKind::Terminal);
+}
+
+#[tokio::test]
+async fn without_dry_runs_a_changed_part_is_unknown() {
+    let body = json!({"reason": "BadRequest", "message": "admission webhook \"x\" does not support dry run"});
+    let (_, response) = plan_update(vec![(PATCH, 400, body)]).await;
+    let planned = response.unwrap().planned;
+    assert_eq!(planned.get("object").unwrap().get("data"), Some(&Value::Unknown));
+    assert_eq!(planned.get("id"), Some(&Value::from("u-1")));
+}
+
+#[tokio::test]
+async fn a_second_plan_of_a_known_manifest_asks_nobody() {
+    let play = play(Vec::new());
+    let manifest = config().get("manifest").unwrap().clone();
+    let before = Value::map([("manifest", manifest), ("object", Value::Unknown), ("id", "u-1".into())]);
+    let request =
+        PlanRequest { prior: Some(prior()), config: config(), entropy: [7; 16], planned_before: Some(before.clone()) };
+    assert_eq!(play.driver.plan(&context(TYPE_NAME), request).await.unwrap().planned, before);
+    assert!(play.requests.lock().unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_drawn_name_is_kept_by_the_final_plan() {
+    let play = play(Vec::new());
+    let manifest = |data: Value| {
+        let metadata = Value::map([("generateName", Value::from("site-"))]);
+        Value::map([(
+            "manifest",
+            Value::map([
+                ("apiVersion", "v1".into()),
+                ("kind", "ConfigMap".into()),
+                ("metadata", metadata),
+                ("data", data),
+            ]),
+        )])
+    };
+    let request = |config: Value, entropy: u8, planned_before: Option<Value>| PlanRequest {
+        prior: None,
+        config,
+        entropy: [entropy; 16],
+        planned_before,
+    };
+    let name =
+        |response: &PlanResponse| response.planned.get("object").unwrap().get("metadata").unwrap().get("name").cloned();
+    let context = context(TYPE_NAME);
+    let first = request(manifest(Value::map([("a", Value::Unknown)])), 1, None);
+    let first = play.driver.plan(&context, first).await.unwrap();
+    assert!(name(&first).unwrap().as_str().unwrap().starts_with("site-"));
+    assert_eq!(first.identity, None, "a drawn name clashes with no other");
+    let again = request(manifest(Value::map([("a", "1".into())])), 2, Some(first.planned.clone()));
+    let again = play.driver.plan(&context, again).await.unwrap();
+    assert_eq!(name(&again), name(&first));
+    let data = again.planned.get("object").unwrap().get("data").unwrap().clone();
+    assert_eq!(data, Value::map([("a", Value::from("1"))]));
+}
+
+#[tokio::test]
+async fn nobody_acts_with_the_rights_of_the_controller() {
+    let play = play(Vec::new());
+    let context = CallContext { service_account: "".into(), ..context(TYPE_NAME) };
+    let error = play.driver.read(&context, &prior()).await.unwrap_err();
+    assert_eq!(error.message, "no service account is given to act as");
+}
+
+#[tokio::test]
+async fn a_call_ends_at_its_deadline() {
+    let refused = (WATCH, 403, json!({"message": "cannot watch", "code": 403, "reason": "Forbidden"}));
+    let play = play(vec![(DELETE, 200, live("x")), refused, (GET, 200, live("x"))]);
+    let deadline = crate::process::Clock::now(&crate::process::SystemClock) + jiff::SignedDuration::from_millis(300);
+    let context = CallContext { deadline, ..context(TYPE_NAME) };
+    let call = ApplyRequest { prior: Some(prior()), config: Value::Null, planned: None, private: Arc::from([]) };
+    let error = play.driver.apply(&context, call).await.error.unwrap();
+    assert_eq!(error.kind, ErrorKind::Transient);
+}

@@ -1,0 +1,273 @@
+//! `scripted`: objects of a world in memory, with answers, delays, failures and crashes played from a script. For
+//! tests and scenario files; no user sees it.
+//!
+//! The arguments: `value` (changed in place), `force` (a change replaces), `name` (a fixed identity), `secret`
+//! (sensitive). Computed: `id`, and `computed`, which counts the changes of the object and is unknown before each.
+//!
+//! The world outlives the driver, as the world outside outlives a controller: a test that simulates a restart makes
+//! a new driver over the same world.
+
+mod script;
+mod world;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+
+use crate::model::{
+    AttributeType, Diagnostics, DriverError, ErrorKind, ObjectState, Path, PlanRequest, PlanResponse, RecordedObject,
+    Schema, Value,
+};
+
+use super::{ApplyRequest, ApplyResponse, CallContext, CreateRecovery, Driver, arguments};
+
+pub use script::{Answer, Line, Operation, Script};
+pub use world::{Cut, Effect, EffectKind, World};
+
+/// The prefix of the types served: `scripted` itself and `scripted_...`.
+pub const PREFIX: &str = "scripted";
+
+/// The driver. Everything it knows is in its world.
+pub struct Scripted {
+    world: Arc<World>,
+    schema: Arc<Schema>,
+}
+
+impl Scripted {
+    /// A driver over a world.
+    pub fn new(world: Arc<World>) -> Self {
+        let secret = crate::model::Attribute {
+            sensitive: true,
+            ..arguments::argument(AttributeType::Any, false, "Any value, never shown.")
+        };
+        let attributes = BTreeMap::from([
+            (Arc::from("computed"), arguments::computed(AttributeType::Number, "Counts the changes of the object.")),
+            (Arc::from("force"), arguments::argument(AttributeType::Any, false, "A change of it replaces the object.")),
+            (Arc::from("id"), arguments::computed(AttributeType::String, "The id of the object in the world.")),
+            (
+                Arc::from("name"),
+                arguments::argument(AttributeType::String, false, "The id it is to have; a change replaces."),
+            ),
+            (Arc::from("secret"), secret),
+            (Arc::from("value"), arguments::argument(AttributeType::Any, false, "A change of it is made in place.")),
+        ]);
+        Self { world, schema: Arc::new(Schema { version: 0, attributes }) }
+    }
+
+    /// Plays the next line of the script: waits where it says so, and gives what is to be answered.
+    async fn cue(&self, context: &CallContext, operation: Operation) -> Answer {
+        loop {
+            match self.world.next_answer(&context.address, operation) {
+                Answer::Hold(gate) => self.world.pass(&gate, &context.address).await,
+                answer => return answer,
+            }
+        }
+    }
+
+    /// The cut of a crash: tells the world's watchers, and never goes on. Whoever simulates the crash drops the call.
+    async fn crash(&self, context: &CallContext, operation: Operation) {
+        self.world.cut(&context.address, operation);
+        std::future::pending::<()>().await;
+    }
+
+    async fn effect(&self, context: &CallContext, request: &ApplyRequest) -> ApplyResponse {
+        let operation = match (&request.prior, &request.planned) {
+            (None, _) => Operation::Create,
+            (Some(_), Some(_)) => Operation::Update,
+            (Some(_), None) => Operation::Destroy,
+        };
+        match self.cue(context, operation).await {
+            Answer::Fail { kind, message } => failed(None, kind.into(), &message),
+            Answer::FailPartly { kind, message } => {
+                let done = self.perform(context, operation, request);
+                let object = done.object;
+                failed(object, kind.into(), &message)
+            }
+            Answer::LoseAnswer => {
+                self.perform(context, operation, request);
+                failed(None, ErrorKind::Transient, "the answer is lost")
+            }
+            Answer::CrashBefore => {
+                self.crash(context, operation).await;
+                ApplyResponse::default()
+            }
+            Answer::CrashAfter => {
+                self.perform(context, operation, request);
+                self.crash(context, operation).await;
+                ApplyResponse::default()
+            }
+            _ => self.perform(context, operation, request),
+        }
+    }
+
+    /// The change of the world, with no script in its way.
+    fn perform(&self, context: &CallContext, operation: Operation, request: &ApplyRequest) -> ApplyResponse {
+        let id = request.prior.as_ref().and_then(|prior| prior.id()).map(str::to_owned);
+        let outcome = match (operation, id) {
+            (Operation::Create, _) => self.world.create(context, &request.config, drawn(&request.private)).map(Some),
+            (Operation::Destroy, Some(id)) => {
+                self.world.destroy(context, &id);
+                Ok(None)
+            }
+            (_, Some(id)) => self.world.update(context, &id, &request.config).map(Some),
+            (_, None) => Err(refusal(ErrorKind::Terminal, "the record has no id")),
+        };
+        match outcome {
+            Ok(value) => ApplyResponse { object: value.map(state), error: None, ..ApplyResponse::default() },
+            Err(error) => ApplyResponse { object: None, error: Some(error), ..ApplyResponse::default() },
+        }
+    }
+}
+
+impl Driver for Scripted {
+    fn schema(&self, type_name: &str) -> Option<Arc<Schema>> {
+        let served = type_name == PREFIX || type_name.strip_prefix(PREFIX).is_some_and(|rest| rest.starts_with('_'));
+        served.then(|| Arc::clone(&self.schema))
+    }
+
+    fn validate<'a>(
+        &'a self,
+        context: &'a CallContext,
+        config: &'a Value,
+    ) -> BoxFuture<'a, Result<Diagnostics, DriverError>> {
+        Box::pin(async {
+            match self.cue(context, Operation::Validate).await {
+                Answer::Fail { kind: script::Kind::InvalidConfig, message } => {
+                    Ok(vec![arguments::error(context, Path::default(), message)])
+                }
+                Answer::Fail { kind, message } => Err(refusal(kind.into(), &message)),
+                _ => Ok(arguments::check(context, &self.schema, config)),
+            }
+        })
+    }
+
+    fn read<'a>(
+        &'a self,
+        context: &'a CallContext,
+        object: &'a RecordedObject,
+    ) -> BoxFuture<'a, Result<Option<ObjectState>, DriverError>> {
+        Box::pin(async {
+            let id = object.id().unwrap_or_default();
+            match self.cue(context, Operation::Read).await {
+                Answer::Fail { kind, message } => return Err(refusal(kind.into(), &message)),
+                Answer::Lose => self.world.lose(id),
+                _ => {}
+            }
+            Ok(self.world.object(id).map(state))
+        })
+    }
+
+    fn plan<'a>(
+        &'a self,
+        context: &'a CallContext,
+        request: PlanRequest,
+    ) -> BoxFuture<'a, Result<PlanResponse, DriverError>> {
+        Box::pin(async move {
+            match self.cue(context, Operation::Plan).await {
+                Answer::Fail { kind, message } => Err(refusal(kind.into(), &message)),
+                Answer::InvalidPlan => {
+                    let response = plan(&request);
+                    let planned = response.planned.with("value", "neither configured nor prior".into());
+                    Ok(PlanResponse { planned, ..response })
+                }
+                _ => Ok(plan(&request)),
+            }
+        })
+    }
+
+    fn apply<'a>(&'a self, context: &'a CallContext, request: ApplyRequest) -> BoxFuture<'a, ApplyResponse> {
+        Box::pin(async move { self.effect(context, &request).await })
+    }
+
+    fn import<'a>(
+        &'a self,
+        context: &'a CallContext,
+        id: &'a str,
+    ) -> BoxFuture<'a, Result<Option<ObjectState>, DriverError>> {
+        Box::pin(async move {
+            match self.cue(context, Operation::Import).await {
+                Answer::Fail { kind, message } => Err(refusal(kind.into(), &message)),
+                _ => Ok(self.world.object(id).map(state)),
+            }
+        })
+    }
+
+    fn create_recovery(&self) -> CreateRecovery {
+        self.world.create_recovery()
+    }
+
+    fn find_created<'a>(
+        &'a self,
+        context: &'a CallContext,
+        _planned: &'a Value,
+    ) -> BoxFuture<'a, Result<Option<ObjectState>, DriverError>> {
+        Box::pin(async { Ok(self.world.made_by(&context.operation_id).map(state)) })
+    }
+
+    fn concurrency(&self) -> Option<usize> {
+        None
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async {})
+    }
+}
+
+fn plan(request: &PlanRequest) -> PlanResponse {
+    let argument = |name: &str| match &request.config {
+        Value::Unknown => Value::Unknown,
+        config => config.get(name).cloned().unwrap_or_default(),
+    };
+    let secret = match argument("secret") {
+        Value::Null => Value::Null,
+        secret => secret.into_sensitive(),
+    };
+    let arguments =
+        [("value", argument("value")), ("force", argument("force")), ("name", argument("name")), ("secret", secret)];
+    let prior = request.prior.as_ref().map(|prior| &prior.value);
+    let differs = |name: &str, value: &Value| {
+        prior.is_none_or(|prior| value.has_unknown() || !prior.get(name).is_some_and(|prior| prior.same(value)))
+    };
+    let changed = arguments.iter().any(|(name, value)| differs(name, value));
+    let replaced: Vec<Path> = arguments
+        .iter()
+        .filter(|(name, value)| prior.is_some() && matches!(*name, "force" | "name") && differs(name, value))
+        .map(|(name, _)| Path::default().name(*name))
+        .collect();
+    let kept = |name: &str, keep: bool| match prior {
+        Some(prior) if keep => prior.get(name).cloned().unwrap_or_default(),
+        _ => Value::Unknown,
+    };
+    let computed = [("computed", kept("computed", !changed)), ("id", kept("id", replaced.is_empty()))];
+    let identity = argument("name").as_str().map(|name| Value::map([("name", Value::from(name))]));
+    PlanResponse {
+        planned: Value::map(arguments.into_iter().chain(computed)),
+        requires_replace: replaced,
+        private: Arc::from(request.entropy),
+        identity,
+    }
+}
+
+/// The id that was drawn with the plan, for objects without a name.
+fn drawn(private: &[u8]) -> String {
+    let number = private.iter().take(6).fold(0_u64, |number, byte| number << 8 | u64::from(*byte));
+    format!("obj-{number:012x}")
+}
+
+fn state(value: Value) -> ObjectState {
+    let name = value.get("name").and_then(Value::as_str);
+    let identity = name.map(|name| Value::map([("name", Value::from(name))]));
+    ObjectState { value, private: Arc::from([]), identity }
+}
+
+fn failed(object: Option<ObjectState>, kind: ErrorKind, message: &str) -> ApplyResponse {
+    ApplyResponse { object, error: Some(refusal(kind, message)), ..ApplyResponse::default() }
+}
+
+fn refusal(kind: ErrorKind, message: &str) -> DriverError {
+    DriverError { kind, message: message.to_owned(), path: None, hint: None }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,261 @@
+//! `terraform_data`: Terraform's built-in resource, in process. It keeps a value and changes nothing outside.
+//!
+//! The id is drawn when a new object is planned and travels to `apply` in the private bytes, so that it is unknown
+//! to everybody until the object exists, and the same when recovery makes the call again.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+
+use crate::model::{
+    AttributeType, Diagnostics, DriverError, ErrorKind, ObjectState, Path, PlanRequest, PlanResponse, RecordedObject,
+    Schema, Value,
+};
+
+use super::{ApplyRequest, ApplyResponse, CallContext, CreateRecovery, Driver, arguments};
+
+/// The resource type.
+pub const TYPE_NAME: &str = "terraform_data";
+
+/// The driver of `terraform_data`. It has no state of its own.
+pub struct TerraformData {
+    schema: Arc<Schema>,
+}
+
+impl TerraformData {
+    /// A driver.
+    pub fn new() -> Self {
+        let attributes = BTreeMap::from([
+            (Arc::from("id"), arguments::computed(AttributeType::String, "A UUID, drawn for each new object.")),
+            (Arc::from("input"), arguments::argument(AttributeType::Any, false, "Any value, given back as `output`.")),
+            (Arc::from("output"), arguments::computed(AttributeType::Any, "The `input`, once it has been applied.")),
+            (
+                Arc::from("triggers_replace"),
+                arguments::argument(AttributeType::Any, false, "Any value; a change of it replaces the object."),
+            ),
+        ]);
+        Self { schema: Arc::new(Schema { version: 0, attributes }) }
+    }
+}
+
+impl Default for TerraformData {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Driver for TerraformData {
+    fn schema(&self, type_name: &str) -> Option<Arc<Schema>> {
+        (type_name == TYPE_NAME).then(|| Arc::clone(&self.schema))
+    }
+
+    fn validate<'a>(
+        &'a self,
+        context: &'a CallContext,
+        config: &'a Value,
+    ) -> BoxFuture<'a, Result<Diagnostics, DriverError>> {
+        Box::pin(async { Ok(arguments::check(context, &self.schema, config)) })
+    }
+
+    fn read<'a>(
+        &'a self,
+        _context: &'a CallContext,
+        object: &'a RecordedObject,
+    ) -> BoxFuture<'a, Result<Option<ObjectState>, DriverError>> {
+        // The record is the object: there is nothing else that could have changed.
+        let state = ObjectState {
+            value: object.value.clone(),
+            private: Arc::clone(&object.private),
+            identity: object.identity.clone(),
+        };
+        Box::pin(async { Ok(Some(state)) })
+    }
+
+    fn plan<'a>(
+        &'a self,
+        _context: &'a CallContext,
+        request: PlanRequest,
+    ) -> BoxFuture<'a, Result<PlanResponse, DriverError>> {
+        Box::pin(async move { Ok(plan(&request)) })
+    }
+
+    fn apply<'a>(&'a self, _context: &'a CallContext, request: ApplyRequest) -> BoxFuture<'a, ApplyResponse> {
+        Box::pin(async move { apply(&request) })
+    }
+
+    fn import<'a>(
+        &'a self,
+        _context: &'a CallContext,
+        id: &'a str,
+    ) -> BoxFuture<'a, Result<Option<ObjectState>, DriverError>> {
+        // As in Terraform, any id is taken: the object exists as soon as it is recorded.
+        let state = state(object(Value::Null, Value::Null, Value::Null, id.into()));
+        Box::pin(async { Ok(Some(state)) })
+    }
+
+    fn create_recovery(&self) -> CreateRecovery {
+        CreateRecovery::Repeat
+    }
+
+    fn find_created<'a>(
+        &'a self,
+        _context: &'a CallContext,
+        _planned: &'a Value,
+    ) -> BoxFuture<'a, Result<Option<ObjectState>, DriverError>> {
+        Box::pin(async { Ok(None) })
+    }
+
+    fn concurrency(&self) -> Option<usize> {
+        None
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async {})
+    }
+}
+
+fn plan(request: &PlanRequest) -> PlanResponse {
+    let input = attribute(&request.config, "input");
+    let triggers = attribute(&request.config, "triggers_replace");
+    let Some(prior) = &request.prior else {
+        let output = if input == Value::Null { Value::Null } else { Value::Unknown };
+        return PlanResponse {
+            planned: object(input, output, triggers, Value::Unknown),
+            requires_replace: Vec::new(),
+            private: drawn_id(request.entropy),
+            identity: None,
+        };
+    };
+    let output = match &input {
+        Value::Null => Value::Null,
+        // The marks are those of the configuration: an input that has become sensitive makes a sensitive output.
+        known if !known.has_unknown() && known.same(&attribute(&prior.value, "input")) => known.clone(),
+        _ => Value::Unknown,
+    };
+    let replaced = triggers.has_unknown() || !triggers.same(&attribute(&prior.value, "triggers_replace"));
+    let id = if replaced { Value::Unknown } else { attribute(&prior.value, "id") };
+    PlanResponse {
+        planned: object(input, output, triggers, id),
+        requires_replace: if replaced { vec![Path::default().name("triggers_replace")] } else { Vec::new() },
+        private: if replaced { drawn_id(request.entropy) } else { Arc::from([]) },
+        identity: None,
+    }
+}
+
+fn apply(request: &ApplyRequest) -> ApplyResponse {
+    let Some(planned) = &request.planned else { return ApplyResponse::default() };
+    let id = match (attribute(planned, "id"), std::str::from_utf8(&request.private)) {
+        (Value::Unknown, Ok(drawn)) if !drawn.is_empty() => Value::from(drawn),
+        (Value::Unknown, _) => {
+            let error = DriverError {
+                kind: ErrorKind::Terminal,
+                message: "the plan of this object carries no id".to_owned(),
+                path: None,
+                hint: Some("plan it again".to_owned()),
+            };
+            return ApplyResponse { object: None, error: Some(error), ..ApplyResponse::default() };
+        }
+        (known, _) => known,
+    };
+    let input = attribute(&request.config, "input");
+    let value = object(input.clone(), input, attribute(&request.config, "triggers_replace"), id);
+    ApplyResponse { object: Some(state(value)), error: None, ..ApplyResponse::default() }
+}
+
+fn drawn_id(entropy: [u8; 16]) -> Arc<[u8]> {
+    uuid::Builder::from_random_bytes(entropy).into_uuid().to_string().into_bytes().into()
+}
+
+fn attribute(value: &Value, name: &str) -> Value {
+    match value.unmarked() {
+        // Nothing is known about an unknown configuration, so nothing is known about its arguments either.
+        Value::Unknown => Value::Unknown,
+        _ => value.get(name).cloned().unwrap_or_default(),
+    }
+}
+
+fn object(input: Value, output: Value, triggers: Value, id: Value) -> Value {
+    Value::map([("id", id), ("input", input), ("output", output), ("triggers_replace", triggers)])
+}
+
+fn state(value: Value) -> ObjectState {
+    ObjectState { value, private: Arc::from([]), identity: None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{context, recorded};
+    use super::*;
+
+    fn request(prior: Option<&Value>, config: Value) -> PlanRequest {
+        let prior = prior.map(|value| Arc::new(recorded(value.clone())));
+        PlanRequest { prior, config, entropy: [7; 16], planned_before: None }
+    }
+
+    fn made(input: &str) -> Value {
+        object(input.into(), input.into(), Value::Null, "an-id".into())
+    }
+
+    #[test]
+    fn a_new_object_gets_its_id_and_output_from_the_call_only() {
+        let config = Value::map([("input", Value::from("x").into_sensitive())]);
+        let response = plan(&request(None, config.clone()));
+        assert_eq!(response.planned.get("id"), Some(&Value::Unknown));
+        assert_eq!(response.planned.get("output"), Some(&Value::Unknown));
+        let call = ApplyRequest { prior: None, config, planned: Some(response.planned), private: response.private };
+        let (first, again) = (apply(&call).object.unwrap(), apply(&call).object.unwrap());
+        assert_eq!(first, again, "recovery makes the same object");
+        assert_eq!(first.value.get("id").and_then(Value::as_str).map(str::len), Some(36));
+        assert_eq!(first.value.get("output"), Some(&Value::from("x").into_sensitive()));
+    }
+
+    #[test]
+    fn output_is_null_without_input() {
+        let response = plan(&request(None, Value::map::<&str>([])));
+        assert_eq!(response.planned.get("output"), Some(&Value::Null));
+    }
+
+    #[test]
+    fn an_equal_configuration_plans_the_very_same_object() {
+        let response = plan(&request(Some(&made("x")), Value::map([("input", Value::from("x"))])));
+        assert_eq!(response.planned, made("x"));
+        assert!(response.requires_replace.is_empty());
+    }
+
+    #[test]
+    fn a_changed_or_partly_unknown_input_makes_all_of_output_unknown() {
+        let partly = Value::map([("a", Value::Unknown), ("b", Value::from("x"))]);
+        for input in [Value::from("y"), Value::Unknown, partly] {
+            let response = plan(&request(Some(&made("x")), Value::map([("input", input)])));
+            assert_eq!(response.planned.get("output"), Some(&Value::Unknown));
+            assert_eq!(response.planned.get("id"), Some(&Value::from("an-id")));
+        }
+    }
+
+    #[test]
+    fn a_changed_or_unknown_trigger_replaces() {
+        for trigger in [Value::from("y"), Value::Unknown] {
+            let config = Value::map([("input", Value::from("x")), ("triggers_replace", trigger)]);
+            let response = plan(&request(Some(&made("x")), config));
+            assert_eq!(response.requires_replace, [Path::default().name("triggers_replace")]);
+            assert_eq!(response.planned.get("id"), Some(&Value::Unknown));
+        }
+    }
+
+    #[tokio::test]
+    async fn wrong_arguments_are_refused_where_they_stand() {
+        let config = Value::map([("inptu", Value::from("x")), ("id", Value::from("y")), ("input", Value::Unknown)]);
+        let found = TerraformData::new().validate(&context(TYPE_NAME), &config).await.unwrap();
+        let texts: Vec<String> = found.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            texts,
+            [
+                "web: id: `id` is set by Purlin and cannot be configured \
+                 (hint: remove it; other objects can refer to it)",
+                "web: inptu: `terraform_data` has no argument `inptu` \
+                 (hint: its arguments are `input`, `triggers_replace`)",
+            ]
+        );
+    }
+}

@@ -1,0 +1,147 @@
+//! One graph under way, together with the plan and the configuration that it was made from.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use petgraph::graph::NodeIndex;
+
+use super::Adoption;
+use crate::execute::Engine;
+use crate::execute::step::{StepScope, StepTask};
+use crate::graph::{Finished, Outcome, Walk};
+use crate::load::{Config, Instance};
+use crate::model::{Address, Change, DeposedKey, Recorded, RecordedObject, Step, Value};
+use crate::plan::{Plan, Prepared};
+
+pub(super) struct Batch {
+    pub scope: BTreeSet<Address>,
+    config: Arc<Config>,
+    changes: BTreeMap<Address, Change>,
+    leftovers: BTreeMap<(Address, DeposedKey), Change>,
+    prepared: BTreeMap<Address, Arc<Prepared>>,
+    namespace: Value,
+    walk: Walk,
+    /// Steps that were running when the plan was made, and those that were not.
+    running: BTreeMap<Step, NodeIndex>,
+    waiting: BTreeMap<Step, NodeIndex>,
+    /// Objects whose new value is still to come.
+    coming: BTreeSet<Address>,
+}
+
+impl Batch {
+    /// Starts a walk; gives the nodes whose turn has come.
+    pub fn start(adoption: Adoption) -> (Self, Vec<NodeIndex>) {
+        let Adoption { scope, config, plan, graph, namespace, .. } = adoption;
+        let Plan { changes, prepared, .. } = plan;
+        let (leftovers, changes): (Vec<_>, Vec<_>) = changes.into_iter().partition(|change| change.deposed.is_some());
+        let keyed = |change: Change| Some(((change.address.clone(), change.deposed?), change));
+        let mut walk = Walk::new(Arc::new(graph));
+        let ready = walk.start();
+        let graph = Arc::clone(walk.graph());
+        let makes = graph.nodes().map(|node| graph.step(node)).filter(|step| !step.operation.removes());
+        let coming = makes.map(|step| step.address.clone()).collect();
+        let (running, waiting): (Vec<_>, Vec<_>) = graph.nodes().partition(|node| graph.is_running(*node));
+        let by_step = |nodes: Vec<NodeIndex>| nodes.into_iter().map(|node| (graph.step(node).clone(), node)).collect();
+        let batch = Self {
+            scope,
+            config,
+            changes: changes.into_iter().map(|change| (change.address.clone(), change)).collect(),
+            leftovers: leftovers.into_iter().filter_map(keyed).collect(),
+            prepared: prepared.into_iter().map(|(address, prepared)| (address, Arc::new(prepared))).collect(),
+            namespace,
+            running: by_step(running),
+            waiting: by_step(waiting),
+            walk,
+            coming,
+        };
+        (batch, ready)
+    }
+
+    /// The fixed node of a step that was running when the plan was made.
+    pub fn running(&self, step: &Step) -> Option<NodeIndex> {
+        self.running.get(step).copied()
+    }
+
+    pub fn step(&self, node: NodeIndex) -> &Step {
+        self.walk.graph().step(node)
+    }
+
+    pub fn is_over(&self) -> bool {
+        self.walk.is_over()
+    }
+
+    /// Takes an outcome; gives the nodes whose turn has come, and the steps that never will have one, each with the
+    /// failed step that is the cause.
+    pub fn finish(&mut self, node: NodeIndex, outcome: Outcome) -> (Vec<NodeIndex>, Vec<(Step, Step)>) {
+        if outcome == Outcome::Done && !self.step(node).operation.removes() {
+            let address = self.step(node).address.clone();
+            self.coming.remove(&address);
+        }
+        let Finished { ready, skipped } = self.walk.finish(node, outcome);
+        let told = skipped.into_iter().map(|(node, cause)| (self.step(node).clone(), self.step(cause).clone()));
+        (ready, told.collect())
+    }
+
+    /// The steps that wait for others, none of which will start any more.
+    pub fn skip_rest(&mut self) -> Vec<Step> {
+        let skipped = self.walk.skip_rest();
+        skipped.into_iter().map(|node| self.step(node).clone()).collect()
+    }
+
+    pub fn waiting_for(&self, address: &Address) -> Vec<Step> {
+        let own = self.waiting.iter().filter(|(step, _)| step.address == *address);
+        let first = own.map(|(_, node)| self.walk.waits_for(*node)).find(|waits| !waits.is_empty());
+        first.unwrap_or_default().into_iter().map(|node| self.step(node).clone()).collect()
+    }
+
+    pub fn type_name(&self, step: &Step) -> &str {
+        self.change(step).map_or("", |change| change.type_name.as_ref())
+    }
+
+    fn change(&self, step: &Step) -> Option<&Change> {
+        match step.deposed {
+            None => self.changes.get(&step.address),
+            Some(key) => self.leftovers.get(&(step.address.clone(), key)),
+        }
+    }
+
+    /// What the object will look like after the step, and what will be recorded of it, as far as is known.
+    pub fn outlook(&self, step: &Step) -> (Option<Value>, Option<Arc<RecordedObject>>) {
+        if step.operation.removes() {
+            return (None, None);
+        }
+        let planned = self.change(step).and_then(|change| change.after.clone());
+        let recorded = self.prepared.get(&step.address).map(|prepared| Arc::new(prepared.recorded.clone()));
+        (planned, recorded)
+    }
+
+    /// Everything the step needs, as it is now.
+    pub fn task(&self, engine: &Arc<Engine>, step: &Step, records: &Recorded) -> StepTask {
+        let instance = super::instance(&self.config, &step.address);
+        let change = self.change(step);
+        StepTask {
+            engine: Arc::clone(engine),
+            namespace: Arc::clone(&self.config.namespace),
+            step: step.clone(),
+            type_name: change.map_or_else(|| Arc::from(""), |change| Arc::clone(&change.type_name)),
+            order: change.and_then(|change| change.order),
+            instance: instance.cloned(),
+            stored: records.get(&step.address).cloned(),
+            prepared: self.prepared.get(&step.address).cloned(),
+            scope: instance.map(|instance| self.scope_of(instance, records)).unwrap_or_default(),
+        }
+    }
+
+    /// The values that the object refers to: planned ones of steps still to come, recorded ones of all others.
+    fn scope_of(&self, instance: &Instance, records: &Recorded) -> StepScope {
+        let value = |address: &Address| -> Option<Value> {
+            if self.coming.contains(address) {
+                return Some(self.changes.get(address)?.after.clone().unwrap_or(Value::Unknown));
+            }
+            records.get(address)?.record.current.as_ref().map(|object| object.value.clone())
+        };
+        let targets = instance.references.iter().map(|reference| &reference.target);
+        let objects = targets.filter_map(|target| Some((target.clone(), value(target)?))).collect();
+        StepScope { objects, namespace: self.namespace.clone() }
+    }
+}

@@ -1,0 +1,234 @@
+//! One step: finalize, intend, call, record. Whatever happens, the end says what is recorded now.
+
+mod create;
+mod destroy;
+mod finalize;
+mod update;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::engine::{Call, after, service_account};
+use crate::driver::{CallContext, Driver};
+use crate::execute::failure::Failure;
+use crate::execute::{Engine, JournalError};
+use crate::load::expression::Scope;
+use crate::load::{Instance, Timeouts};
+use crate::model::{
+    Address, DeposedKey, Intent, ObjectState, Operation, PlannedObject, Reason, Record, RecordedObject, ReplaceOrder,
+    Schema, Step, Stored, Value,
+};
+use crate::plan::Prepared;
+use crate::plan::finalize::recorded_value;
+
+pub(crate) use create::settle_create;
+pub(crate) use destroy::{Removed, call_destroy, settle_destroy};
+pub(crate) use update::both;
+
+/// Everything one step needs, taken at the moment it starts.
+pub(crate) struct StepTask {
+    pub engine: Arc<Engine>,
+    pub namespace: Arc<str>,
+    pub step: Step,
+    pub type_name: Arc<str>,
+    /// Of a replacement: in which order.
+    pub order: Option<ReplaceOrder>,
+    /// What is wanted; `None` for an orphan.
+    pub instance: Option<Arc<Instance>>,
+    /// The record as it is now.
+    pub stored: Option<Stored>,
+    /// The planned change of a create, update or record-only step, and of both legs of a replacement.
+    pub prepared: Option<Arc<Prepared>>,
+    /// What the object's expressions read.
+    pub scope: StepScope,
+}
+
+/// How a step ended.
+#[derive(Debug)]
+pub(crate) struct StepEnd {
+    pub step: Step,
+    pub fate: Fate,
+    pub failure: Option<Failure>,
+}
+
+/// What is recorded after a step.
+#[derive(Debug)]
+pub(crate) enum Fate {
+    /// The record as it stands.
+    Kept(Stored),
+    /// There is none any more.
+    Erased,
+    /// Nothing was written.
+    Untouched,
+}
+
+/// The values that one object's expressions read, as they are when its step starts.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct StepScope {
+    pub objects: BTreeMap<Address, Value>,
+    pub namespace: Value,
+}
+
+impl Scope for StepScope {
+    fn object(&self, address: &Address) -> Option<Value> {
+        self.objects.get(address).cloned()
+    }
+
+    fn namespace(&self) -> Value {
+        self.namespace.clone()
+    }
+}
+
+/// A step ended without its success. The record is as `fate` says.
+pub(crate) struct Unfinished {
+    pub fate: Fate,
+    pub failure: Failure,
+}
+
+impl<T: Into<Failure>> From<T> for Unfinished {
+    fn from(failure: T) -> Self {
+        Self { fate: Fate::Untouched, failure: failure.into() }
+    }
+}
+
+impl StepTask {
+    /// Runs the step to its end. Never cancelled by us: a call that runs is awaited.
+    pub async fn run(self) -> StepEnd {
+        let done = match self.step.operation {
+            _ if self.is_unsettled() => Err(unsettled(&self.step).into()),
+            Operation::Create => create::run(&self).await,
+            Operation::Update => update::run(&self).await,
+            Operation::Record => update::record_only(&self).await,
+            Operation::Destroy => destroy::run(&self).await,
+            Operation::Forget => destroy::forget(&self).await,
+            Operation::Read => Err(Failure::internal("this release reads no data sources").into()),
+        };
+        let (fate, failure) = match done {
+            Ok(fate) => (fate, None),
+            Err(unfinished) => (unfinished.fate, Some(unfinished.failure)),
+        };
+        StepEnd { step: self.step, fate, failure }
+    }
+
+    /// An earlier step of this object has ended and its result could not be recorded.
+    fn is_unsettled(&self) -> bool {
+        self.stored.as_ref().is_some_and(|stored| stored.record.intent.is_some())
+    }
+
+    fn driver(&self) -> Result<&Arc<dyn Driver>, Failure> {
+        let missing = || Failure::internal(format!("no driver serves the type `{}`", self.type_name));
+        self.engine.drivers.get(&self.type_name).ok_or_else(missing)
+    }
+
+    fn schema(&self) -> Result<Arc<Schema>, Failure> {
+        let missing = || Failure::internal(format!("the driver has no schema of the type `{}`", self.type_name));
+        self.driver()?.schema(&self.type_name).ok_or_else(missing)
+    }
+
+    fn prepared(&self) -> Result<&Prepared, Failure> {
+        self.prepared.as_deref().ok_or_else(|| Failure::internal("the plan holds nothing for this step"))
+    }
+
+    fn timeouts(&self) -> Timeouts {
+        self.instance.as_deref().map_or_else(Timeouts::default, |instance| instance.timeouts)
+    }
+
+    /// The record to start from: the one there is, or an empty one for the Resource.
+    fn record(&self) -> Record {
+        let mut record = match &self.stored {
+            Some(stored) => stored.record.as_ref().clone(),
+            None => Record::empty(
+                Arc::clone(&self.namespace),
+                self.step.address.clone(),
+                Arc::from(""),
+                Arc::clone(&self.type_name),
+            ),
+        };
+        if let Some(instance) = &self.instance {
+            record.uid = Arc::clone(&instance.uid);
+        }
+        record
+    }
+
+    fn context(&self, recorded_account: &Arc<str>, timeout: Duration, operation_id: &Arc<str>) -> CallContext {
+        let call = Call {
+            type_name: &self.type_name,
+            namespace: &self.namespace,
+            address: &self.step.address,
+            service_account: service_account(self.instance.as_deref(), recorded_account),
+        };
+        CallContext { operation_id: Arc::clone(operation_id), ..self.engine.call_context(&call, timeout) }
+    }
+
+    /// Whether the Resource does not carry our finalizer and annotation, so that a write without a call must put them there.
+    fn must_claim(&self) -> bool {
+        let marked = |instance: &Instance| instance.has_finalizer && instance.record_annotation == instance.uid;
+        self.instance.as_deref().is_some_and(|instance| !instance.deleting && !marked(instance))
+    }
+
+    /// Writes the intent and gives the record with its new version. After an error nothing may be called.
+    async fn intend(
+        &self,
+        mut record: Record,
+        operation: Operation,
+        deposed: Option<DeposedKey>,
+        planned: Option<PlannedObject>,
+        timeout: Duration,
+    ) -> Result<Stored, Unfinished> {
+        let now = self.engine.clock.now();
+        record.epoch += 1;
+        record.intent = Some(Box::new(Intent {
+            operation,
+            operation_id: self.engine.random.uuid().into(),
+            holder: self.engine.holder.clone(),
+            epoch: record.epoch,
+            started: now,
+            deadline: after(now, timeout),
+            deposed,
+            planned,
+        }));
+        let record = Arc::new(record);
+        let base = self.stored.as_ref().map(|stored| stored.version);
+        let version = self.engine.journal.intend(Arc::clone(&record), base).await?;
+        Ok(Stored { record, version })
+    }
+}
+
+fn unsettled(step: &Step) -> Failure {
+    let message = format!("an earlier operation of {} is open; its outcome is settled first", step.address);
+    Failure { reason: Reason::OperationInProgress, message, retryable: true }
+}
+
+/// Writes what a step came to. When even that fails the intent stays open, and recovery settles it.
+pub(crate) async fn write_result(engine: &Engine, before: &Stored, record: Record) -> Result<Stored, Unfinished> {
+    let record = Arc::new(record);
+    match engine.journal.record(Arc::clone(&record), before.version).await {
+        Ok(version) => Ok(Stored { record, version }),
+        Err(error) => Err(Unfinished { fate: Fate::Kept(before.clone()), failure: lost_result(error) }),
+    }
+}
+
+fn lost_result(error: JournalError) -> Failure {
+    let failure = Failure::from(error);
+    let message = format!("the call has ended, but its result could not be recorded: {}", failure.message);
+    Failure { message, ..failure }
+}
+
+/// What a driver made of a plan, with what is recorded besides: places that are sensitive in the plan stay so.
+pub(crate) fn made_object(planned: &PlannedObject, state: ObjectState, schema: Option<&Schema>) -> RecordedObject {
+    let value = match schema {
+        Some(schema) => recorded_value(&planned.planned, state.value, schema),
+        None => state.value.unknown_as_null(),
+    };
+    RecordedObject { value, private: state.private, identity: state.identity, ..(*planned.recorded).clone() }
+}
+
+/// A recorded object as a driver reports it now: sensitive places stay so.
+pub(crate) fn seen_object(before: &RecordedObject, state: ObjectState, schema: Option<&Schema>) -> RecordedObject {
+    let value = match schema {
+        Some(schema) => recorded_value(&before.value, state.value, schema),
+        None => state.value.unknown_as_null(),
+    };
+    RecordedObject { value, private: state.private, identity: state.identity, ..before.clone() }
+}

@@ -1,0 +1,147 @@
+//! Creating: a new object, or the new one of a replacement in either order.
+
+use std::sync::Arc;
+
+use super::finalize::finalize;
+use super::{Fate, StepTask, Unfinished, made_object, write_result};
+use crate::driver::{ApplyRequest, ApplyResponse};
+use crate::execute::Engine;
+use crate::execute::failure::Failure;
+use crate::model::{
+    Diagnostic, Intent, ObjectStatus, Operation, PlannedObject, Reason, Record, ReplaceOrder, Schema, Stored, Value,
+};
+use crate::plan::finalize::{Final, check_result};
+
+/// Everything about the new object is known before anything is given up: the old object of a create-first
+/// replacement is deposed in the very write that records the intent, immediately before the call.
+pub(super) async fn run(task: &StepTask) -> Result<Fate, Unfinished> {
+    let is_pending = task.stored.as_ref().is_some_and(|stored| stored.record.replacement_pending);
+    let made = create(task).await;
+    made.map_err(|unfinished| match is_pending {
+        true => Unfinished { failure: unfinished.failure.of_replacement(), ..unfinished },
+        false => unfinished,
+    })
+}
+
+async fn create(task: &StepTask) -> Result<Fate, Unfinished> {
+    let driver = task.driver()?;
+    let prepared = task.prepared()?;
+    let last = finalize(task).await?;
+    refuse_fixed_identity(task, &last)?;
+
+    let mut record = task.record();
+    let deposed = match (task.order, record.current.take()) {
+        (Some(ReplaceOrder::CreateFirst), Some(old)) => {
+            record.deposed.insert(prepared.deposed_key, old);
+            Some(prepared.deposed_key)
+        }
+        // A create that replaces nothing is planned over an object only when that was read and found gone.
+        (None, Some(_)) if !task.step.replaces => None,
+        (_, Some(_)) => return Err(Failure::internal("a create is planned for an object that exists").into()),
+        (_, None) => None,
+    };
+    let planned = PlannedObject {
+        config: last.config.clone(),
+        planned: last.planned.clone(),
+        private: Arc::clone(&last.private),
+        recorded: Box::new(prepared.recorded.clone()),
+    };
+    let timeout = task.timeouts().create;
+    let before = task.intend(record, Operation::Create, deposed, Some(planned), timeout).await?;
+
+    let operation_id =
+        before.record.intent.as_ref().map_or_else(|| Arc::from(""), |intent| Arc::clone(&intent.operation_id));
+    let context = task.context(&prepared.recorded.service_account, timeout, &operation_id);
+    let request = ApplyRequest { prior: None, config: last.config, planned: Some(last.planned), private: last.private };
+    let response = driver.apply(&context, request).await;
+    let (generation, requested) = task
+        .instance
+        .as_deref()
+        .map_or((0, Arc::from("")), |instance| (instance.generation, Arc::clone(&instance.replace_requested)));
+    settle_create(&task.engine, &before, response, generation, &requested).await
+}
+
+/// Both objects of a create-first replacement exist for a while, which one fixed name forbids. Planning refuses it
+/// when the name is known then; here it is known for certain.
+fn refuse_fixed_identity(task: &StepTask, last: &Final) -> Result<(), Failure> {
+    if task.order != Some(ReplaceOrder::CreateFirst) {
+        return Ok(());
+    }
+    let old = task.stored.as_ref().and_then(|stored| stored.record.current.as_ref()?.identity.clone());
+    match (&last.identity, old) {
+        (Some(new), Some(old)) if new.same(&old) => {
+            let error = Diagnostic::error(
+                &task.step.address,
+                Reason::FixedIdentity,
+                "the new object would have the identity of the old one, so it cannot be created first",
+            );
+            Err(error.hint("let the name be generated, or switch createBeforeDestroy off").into())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Records what a create came to. Used by the step and by recovery, which makes the same call again.
+///
+/// - an object: it is current; with an error as well, it is tainted and will be replaced.
+/// - no object: what was deposed for it is current again, unchanged.
+pub(crate) async fn settle_create(
+    engine: &Engine,
+    before: &Stored,
+    response: ApplyResponse,
+    generation: i64,
+    replace_requested: &Arc<str>,
+) -> Result<Fate, Unfinished> {
+    let mut record = before.record.as_ref().clone();
+    let Some(intent) = record.intent.take() else {
+        return Err(Failure::internal("a create is settled that was never intended").into());
+    };
+    let schema = engine.drivers.get(&record.type_name).and_then(|driver| driver.schema(&record.type_name));
+    let failure = conclude_create(&mut record, *intent, response, schema.as_deref());
+    if failure.is_some() {
+        record.failed_creates = if record.failed_generation == generation { record.failed_creates + 1 } else { 1 };
+        record.failed_generation = generation;
+    } else {
+        record.failed_creates = 0;
+        record.replacement_pending = false;
+        record.handled_replace_request = Arc::clone(replace_requested);
+    }
+    let stored = write_result(engine, before, record).await?;
+    match failure {
+        None => Ok(Fate::Kept(stored)),
+        Some(failure) => Err(Unfinished { fate: Fate::Kept(stored), failure }),
+    }
+}
+
+fn conclude_create(
+    record: &mut Record,
+    intent: Intent,
+    response: ApplyResponse,
+    schema: Option<&Schema>,
+) -> Option<Failure> {
+    let Intent { deposed, planned, .. } = intent;
+    let mut failure = response.error.map(Failure::from);
+    match (response.object, planned) {
+        (Some(state), Some(planned)) => {
+            if failure.is_none() && !response.tolerant {
+                failure = broken_promise(record, &planned.planned, &state.value);
+            }
+            let mut object = made_object(&planned, state, schema);
+            object.status = if failure.is_some() { ObjectStatus::Tainted } else { ObjectStatus::Ready };
+            record.current = Some(Arc::new(object));
+        }
+        _ => {
+            if let Some(old) = deposed.and_then(|key| record.deposed.remove(&key)) {
+                record.current = Some(old);
+            }
+            failure.get_or_insert_with(|| Failure::internal("the driver made no object and reported no error"));
+        }
+    }
+    failure
+}
+
+/// What a driver returns must be what it planned. The object is kept in any case.
+pub(super) fn broken_promise(record: &Record, planned: &Value, result: &Value) -> Option<Failure> {
+    let mut broken = check_result(&record.address, planned, result);
+    (!broken.is_empty()).then(|| broken.swap_remove(0).into())
+}

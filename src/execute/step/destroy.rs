@@ -1,0 +1,128 @@
+//! Destroying and forgetting: the current object, the one that a create-first replacement left, or a leftover.
+
+use std::sync::Arc;
+
+use super::finalize::rehearse;
+use super::{Fate, StepTask, Unfinished, seen_object, write_result};
+use crate::driver::{ApplyRequest, ApplyResponse, CallContext, Driver};
+use crate::execute::Engine;
+use crate::execute::failure::Failure;
+use crate::model::{DeposedKey, Operation, Record, RecordedObject, ReplaceOrder, Stored, Value};
+
+/// Which object of a record a step removes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Removed {
+    /// The deposed one; `None` for the current.
+    pub deposed: Option<DeposedKey>,
+    /// A new object follows: the record stays though it is empty.
+    pub makes_room: bool,
+}
+
+pub(super) async fn run(task: &StepTask) -> Result<Fate, Unfinished> {
+    let removed = what(task)?;
+    if removed.makes_room {
+        rehearse(task).await.map_err(|failure| Failure {
+            message: format!("the old object is kept, since the new one cannot be planned: {}", failure.message),
+            ..failure
+        })?;
+    }
+    let record = task.record();
+    let object = chosen(&record, removed.deposed)?;
+    let timeout = task.timeouts().delete;
+    let before = task.intend(record, Operation::Destroy, removed.deposed, None, timeout).await?;
+
+    let operation_id =
+        before.record.intent.as_ref().map_or_else(|| Arc::from(""), |intent| Arc::clone(&intent.operation_id));
+    let context = task.context(&object.service_account, timeout, &operation_id);
+    let response = call_destroy(task.driver()?.as_ref(), &context, object).await;
+    settle_destroy(&task.engine, &before, removed, response).await
+}
+
+/// Drops the object from the record; the object itself stays.
+pub(super) async fn forget(task: &StepTask) -> Result<Fate, Unfinished> {
+    let removed = what(task)?;
+    let Some(stored) = &task.stored else { return Ok(Fate::Untouched) };
+    let mut record = stored.record.as_ref().clone();
+    chosen(&record, removed.deposed)?;
+    drop_object(&mut record, removed);
+    finish_removal(&task.engine, stored, record, removed).await
+}
+
+/// A create-first replacement has deposed the old object by now, under the key that the plan drew.
+fn what(task: &StepTask) -> Result<Removed, Failure> {
+    let deposed = match (task.step.deposed, task.order) {
+        (Some(key), _) => Some(key),
+        (None, Some(ReplaceOrder::CreateFirst)) => Some(task.prepared()?.deposed_key),
+        (None, _) => None,
+    };
+    Ok(Removed { deposed, makes_room: task.step.replaces && deposed.is_none() })
+}
+
+fn chosen(record: &Record, deposed: Option<DeposedKey>) -> Result<Arc<RecordedObject>, Failure> {
+    let object = match deposed {
+        Some(key) => record.deposed.get(&key),
+        None => record.current.as_ref(),
+    };
+    object.cloned().ok_or_else(|| Failure::internal("the object to destroy is not recorded any more"))
+}
+
+/// The call itself.
+pub(crate) async fn call_destroy(
+    driver: &dyn Driver,
+    context: &CallContext,
+    object: Arc<RecordedObject>,
+) -> ApplyResponse {
+    let private = Arc::clone(&object.private);
+    driver.apply(context, ApplyRequest { prior: Some(object), config: Value::Null, planned: None, private }).await
+}
+
+/// Records what a destroy came to: on an error the object, its status and its dependencies stay as they were (what
+/// the driver returned of it is recorded), otherwise it is gone, and with its last object the record.
+pub(crate) async fn settle_destroy(
+    engine: &Engine,
+    before: &Stored,
+    removed: Removed,
+    response: ApplyResponse,
+) -> Result<Fate, Unfinished> {
+    let mut record = before.record.as_ref().clone();
+    record.intent = None;
+    let Some(error) = response.error else {
+        drop_object(&mut record, removed);
+        return finish_removal(engine, before, record, removed).await;
+    };
+    if let Some(state) = response.object {
+        let schema = engine.drivers.get(&record.type_name).and_then(|driver| driver.schema(&record.type_name));
+        let kept = Arc::new(seen_object(&*chosen(&record, removed.deposed)?, state, schema.as_deref()));
+        match removed.deposed {
+            Some(key) => drop(record.deposed.insert(key, kept)),
+            None => record.current = Some(kept),
+        }
+    }
+    let stored = write_result(engine, before, record).await?;
+    Err(Unfinished { fate: Fate::Kept(stored), failure: error.into() })
+}
+
+fn drop_object(record: &mut Record, removed: Removed) {
+    match removed.deposed {
+        Some(key) => drop(record.deposed.remove(&key)),
+        None => record.current = None,
+    }
+    if removed.makes_room {
+        record.replacement_pending = true;
+    }
+}
+
+async fn finish_removal(
+    engine: &Engine,
+    before: &Stored,
+    record: Record,
+    removed: Removed,
+) -> Result<Fate, Unfinished> {
+    if record.has_objects() || removed.makes_room {
+        return write_result(engine, before, record).await.map(Fate::Kept);
+    }
+    match engine.journal.erase(Arc::new(record), before.version).await {
+        Ok(()) => Ok(Fate::Erased),
+        Err(error) => Err(Unfinished { fate: Fate::Kept(before.clone()), failure: super::lost_result(error) }),
+    }
+}

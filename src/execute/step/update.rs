@@ -1,0 +1,112 @@
+//! Updating in place, and writing the record only.
+
+use std::sync::Arc;
+
+use super::create::broken_promise;
+use super::finalize::finalize;
+use super::{Fate, StepTask, Unfinished, made_object, write_result};
+use crate::driver::{ApplyRequest, ApplyResponse};
+use crate::execute::failure::Failure;
+use crate::model::{ObjectState, Operation, PlannedObject, Record, RecordedObject, Stored};
+
+pub(super) async fn run(task: &StepTask) -> Result<Fate, Unfinished> {
+    let driver = task.driver()?;
+    let prepared = task.prepared()?;
+    let prior = prepared.prior.as_ref().ok_or_else(|| Failure::internal("an update is planned for no object"))?;
+    let last = finalize(task).await?;
+
+    let mut record = task.record();
+    // The refreshed object is the base; an imported one is recorded here for the first time.
+    record.current = Some(Arc::clone(prior));
+    if last.unchanged {
+        // It turned out equal, so the driver has nothing to do.
+        let object = RecordedObject {
+            value: last.planned,
+            private: Arc::clone(&prior.private),
+            identity: prior.identity.clone(),
+            ..prepared.recorded.clone()
+        };
+        return write_record(task, record, object).await;
+    }
+    let planned = PlannedObject {
+        config: last.config.clone(),
+        planned: last.planned.clone(),
+        private: Arc::clone(&last.private),
+        recorded: Box::new(prepared.recorded.clone()),
+    };
+    let timeout = task.timeouts().update;
+    let before = task.intend(record, Operation::Update, None, Some(planned), timeout).await?;
+
+    let operation_id =
+        before.record.intent.as_ref().map_or_else(|| Arc::from(""), |intent| Arc::clone(&intent.operation_id));
+    let context = task.context(&prepared.recorded.service_account, timeout, &operation_id);
+    let request = ApplyRequest {
+        prior: Some(Arc::clone(prior)),
+        config: last.config,
+        planned: Some(last.planned),
+        private: last.private,
+    };
+    let response = driver.apply(&context, request).await;
+    settle_update(task, &before, response).await
+}
+
+/// Records what an update came to. A failed one never taints: what the driver returned is recorded as it is, and
+/// without that the object stands as before. The dependencies are the new ones either way, since the object may
+/// hold on to them already; the old ones stay beside them until an update succeeds.
+async fn settle_update(task: &StepTask, before: &Stored, response: ApplyResponse) -> Result<Fate, Unfinished> {
+    let mut record = before.record.as_ref().clone();
+    let planned = record.intent.take().and_then(|intent| intent.planned);
+    let (Some(planned), Some(prior)) = (planned, record.current.clone()) else {
+        return Err(Failure::internal("an update is settled that was never intended").into());
+    };
+    let mut failure = response.error.map(Failure::from);
+    let made = response.object.is_some();
+    if let (None, Some(state), false) = (&failure, &response.object, response.tolerant) {
+        failure = broken_promise(&record, &planned.planned, &state.value);
+    }
+    if failure.is_none() && !made {
+        failure = Some(Failure::internal("the driver returned no object and reported no error"));
+    }
+    let state = response.object.unwrap_or_else(|| ObjectState {
+        value: prior.value.clone(),
+        private: Arc::clone(&prior.private),
+        identity: prior.identity.clone(),
+    });
+    let mut object = made_object(&planned, state, Some(task.schema()?.as_ref()));
+    if failure.is_some() {
+        object = RecordedObject { dependencies: both(&prior, &planned.recorded), status: prior.status, ..object };
+    } else if let Some(instance) = &task.instance {
+        record.handled_replace_request = Arc::clone(&instance.replace_requested);
+    }
+    record.current = Some(Arc::new(object));
+    let stored = write_result(&task.engine, before, record).await?;
+    match failure {
+        None => Ok(Fate::Kept(stored)),
+        Some(failure) => Err(Unfinished { fate: Fate::Kept(stored), failure }),
+    }
+}
+
+/// The dependencies of both, in address order.
+pub(crate) fn both(prior: &RecordedObject, planned: &RecordedObject) -> Arc<[crate::model::Address]> {
+    let mut all: Vec<_> = prior.dependencies.iter().chain(planned.dependencies.iter()).cloned().collect();
+    all.sort();
+    all.dedup();
+    all.into()
+}
+
+/// A record-only step: flags, edges, or the value as it was read. No call, so no intent.
+pub(super) async fn record_only(task: &StepTask) -> Result<Fate, Unfinished> {
+    let prepared = task.prepared()?;
+    write_record(task, task.record(), prepared.recorded.clone()).await
+}
+
+async fn write_record(task: &StepTask, mut record: Record, object: RecordedObject) -> Result<Fate, Unfinished> {
+    record.current = Some(Arc::new(object));
+    let record = Arc::new(record);
+    let journal = &task.engine.journal;
+    let version = match &task.stored {
+        Some(stored) if !task.must_claim() => journal.record(Arc::clone(&record), stored.version).await?,
+        stored => journal.intend(Arc::clone(&record), stored.as_ref().map(|stored| stored.version)).await?,
+    };
+    Ok(Fate::Kept(Stored { record, version }))
+}

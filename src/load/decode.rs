@@ -1,0 +1,288 @@
+//! From a Resource to an [`Instance`]: the checks and defaults that hold wherever it was read.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::intern::Interner;
+use super::tree::{Node, Tree};
+use super::{DeletionPolicy, ImportRequest, Instance, Reference, Template, Timeouts, duration, expression};
+use crate::api;
+use crate::model::{Address, Diagnostic, Diagnostics, Path, Reason};
+
+/// A Resource in the form that both ways of reading share.
+#[derive(Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "they are independent switches of the spec")]
+pub(super) struct Draft {
+    pub(super) name: Arc<str>,
+    pub(super) uid: Arc<str>,
+    pub(super) generation: i64,
+    pub(super) type_name: Arc<str>,
+    pub(super) depends_on: Vec<Arc<str>>,
+    pub(super) create_before_destroy: Option<bool>,
+    pub(super) prevent_destroy: bool,
+    pub(super) deletion_policy: DeletionPolicy,
+    pub(super) import: Option<Arc<str>>,
+    pub(super) service_account: Arc<str>,
+    pub(super) suspended: bool,
+    /// Create, update, delete, read.
+    pub(super) timeouts: [Option<Arc<str>>; 4],
+    pub(super) replace_requested: Arc<str>,
+    pub(super) reconcile_requested: Arc<str>,
+    pub(super) record_annotation: Arc<str>,
+    pub(super) has_finalizer: bool,
+    pub(super) deleting: bool,
+    pub(super) problems: Diagnostics,
+}
+
+/// The instance of a Resource as the API server has it. What the schema of the CRD checks is checked again, since an
+/// older schema may have let it through. Without `serviceAccountName` it acts as `default_service_account`.
+pub fn from_api(resource: &api::Resource, default_service_account: &Arc<str>) -> Instance {
+    let interner = &mut Interner::default();
+    let (metadata, spec) = (&resource.metadata, &resource.spec);
+    let lifecycle = spec.lifecycle.clone().unwrap_or_default();
+    let timeouts = spec.timeouts.clone().unwrap_or_default();
+    let text = |text: Option<String>| text.map(Arc::from);
+    let draft = Draft {
+        name: metadata.name.as_deref().unwrap_or_default().into(),
+        uid: metadata.uid.as_deref().unwrap_or_default().into(),
+        generation: metadata.generation.unwrap_or_default(),
+        type_name: interner.get(&spec.type_name),
+        depends_on: spec.depends_on.iter().map(|dependency| interner.get(&dependency.name)).collect(),
+        create_before_destroy: lifecycle.create_before_destroy,
+        prevent_destroy: lifecycle.prevent_destroy.unwrap_or_default(),
+        deletion_policy: match spec.deletion_policy.unwrap_or_default() {
+            api::DeletionPolicy::Delete => DeletionPolicy::Delete,
+            api::DeletionPolicy::Orphan => DeletionPolicy::Orphan,
+        },
+        import: spec.import.as_ref().map(|import| import.id.as_str().into()),
+        service_account: spec.service_account_name.as_deref().map_or(default_service_account.clone(), Arc::from),
+        suspended: spec.suspend || resource.annotation(api::PAUSED) == "true",
+        timeouts: [text(timeouts.create), text(timeouts.update), text(timeouts.delete), text(timeouts.read)],
+        replace_requested: resource.annotation(api::REPLACE_REQUESTED_AT).into(),
+        reconcile_requested: resource.annotation(api::RECONCILE_REQUESTED_AT).into(),
+        record_annotation: resource.annotation(api::RECORD).into(),
+        has_finalizer: metadata.finalizers.iter().flatten().any(|finalizer| finalizer == api::FINALIZER),
+        deleting: metadata.deletion_timestamp.is_some(),
+        problems: Vec::new(),
+    };
+    let config = Tree::from_json_map(&spec.config, interner);
+    draft.finish(Some(&config), interner)
+}
+
+impl Draft {
+    /// Checks what was read, and makes the instance. Problems become part of it.
+    pub(super) fn finish(mut self, config: Option<&Tree>, interner: &mut Interner) -> Instance {
+        let address = Address::single(self.name.clone());
+        let timeouts = self.timeouts();
+        self.check();
+        let (template, mut references, faults) = Self::template(config, interner);
+        self.problems.extend(faults);
+        self.refer_to_dependencies(&mut references, interner);
+        self.refuse_self_references(&mut references);
+        references.sort();
+        for problem in &mut self.problems {
+            problem.address = Some(address.clone());
+        }
+        Instance {
+            address,
+            uid: self.uid,
+            generation: self.generation,
+            type_name: self.type_name,
+            config: template,
+            references: references.into(),
+            create_before_destroy: self.create_before_destroy,
+            prevent_destroy: self.prevent_destroy,
+            deletion_policy: self.deletion_policy,
+            import: self.import.map(|id| ImportRequest { id }),
+            service_account: self.service_account,
+            suspended: self.suspended,
+            timeouts,
+            replace_requested: self.replace_requested,
+            reconcile_requested: self.reconcile_requested,
+            record_annotation: self.record_annotation,
+            has_finalizer: self.has_finalizer,
+            deleting: self.deleting,
+            problems: self.problems,
+            source: None,
+        }
+    }
+
+    fn problem(&mut self, reason: Reason, at: Path, what: impl Into<String>, hint: &str) {
+        let problem = Diagnostic::general(reason, what).at(at);
+        self.problems.push(if hint.is_empty() { problem } else { problem.hint(hint) });
+    }
+
+    fn check(&mut self) {
+        if !expression::is_label(&self.name) {
+            let what = format!("`{}` is no DNS label", self.name);
+            self.problem(Reason::InvalidManifest, field(&["metadata", "name"]), what, LABEL);
+        }
+        let type_name = self.type_name.clone();
+        if type_name.is_empty() {
+            let hint = "name the provider's type, such as `terraform_data`";
+            // A type of the wrong kind was told already.
+            if !self.problems.iter().any(|problem| problem.path.as_ref() == Some(&spec(&["type"]))) {
+                self.problem(Reason::InvalidManifest, spec(&["type"]), "the type is missing", hint);
+            }
+        } else if !is_type_name(&type_name) {
+            let hint = "types consist of lower-case letters, digits, `_` and `-`, and begin with a letter";
+            self.problem(Reason::InvalidManifest, spec(&["type"]), format!("`{type_name}` is no type"), hint);
+        }
+        if self.import.as_deref() == Some("") {
+            let hint = "leave `import` out to create the object";
+            self.problem(Reason::InvalidManifest, spec(&["import", "id"]), "the id is empty", hint);
+        }
+    }
+
+    fn timeouts(&mut self) -> Timeouts {
+        let mut timeouts = Timeouts::default();
+        let texts = std::mem::take(&mut self.timeouts);
+        let fields: [(&str, &mut Duration); 4] = [
+            ("create", &mut timeouts.create),
+            ("update", &mut timeouts.update),
+            ("delete", &mut timeouts.delete),
+            ("read", &mut timeouts.read),
+        ];
+        for (text, (name, place)) in texts.into_iter().zip(fields) {
+            let Some(text) = text else { continue };
+            match duration::parse(&text) {
+                Some(duration) => *place = duration,
+                None => self.problem(
+                    Reason::InvalidManifest,
+                    spec(&["timeouts", name]),
+                    format!("`{text}` is no duration longer than nothing"),
+                    "write it as `30m` or `1h30m`",
+                ),
+            }
+        }
+        timeouts
+    }
+
+    fn template(config: Option<&Tree>, interner: &mut Interner) -> (Template, Vec<Reference>, Diagnostics) {
+        let at = Path(vec![name("spec", interner), name("config", interner)]);
+        match config {
+            Some(tree) if matches!(tree.node, Node::Map(_)) => Template::parse(tree, &at, interner),
+            _ => (Template::literal(crate::model::Value::map::<Arc<str>>([])), Vec::new(), Vec::new()),
+        }
+    }
+
+    fn refer_to_dependencies(&mut self, references: &mut Vec<Reference>, interner: &mut Interner) {
+        let depends_on = std::mem::take(&mut self.depends_on);
+        for (index, target) in depends_on.iter().enumerate() {
+            let at = Path(vec![name("spec", interner), name("dependsOn", interner)]).index(index);
+            if !expression::is_label(target) {
+                let what = format!("`{target}` is no name of a Resource");
+                self.problem(Reason::InvalidManifest, at.name("name"), what, LABEL);
+            } else if depends_on[..index].contains(target) {
+                let what = format!("`{target}` is named twice");
+                self.problem(Reason::InvalidManifest, at.name("name"), what, "name each dependency once");
+            } else {
+                references.push(Reference { target: Address::single(target.clone()), at, explicit: true });
+            }
+        }
+    }
+
+    /// An object cannot wait for itself. Its other references stay.
+    fn refuse_self_references(&mut self, references: &mut Vec<Reference>) {
+        let own: Vec<Path> =
+            references.extract_if(.., |reference| reference.target.name == self.name).map(|own| own.at).collect();
+        for at in own {
+            let what = format!("`{}` refers to itself", self.name);
+            self.problem(Reason::SelfReference, at, what, "an object can only use values of other objects");
+        }
+    }
+}
+
+const LABEL: &str = "at most 63 lower-case letters, digits and `-`, beginning and ending with a letter or digit";
+
+fn name(text: &str, interner: &mut Interner) -> crate::model::Segment {
+    crate::model::Segment::Name(interner.get(text))
+}
+
+/// A path below the document.
+pub(super) fn field(names: &[&str]) -> Path {
+    Path(names.iter().map(|name| crate::model::Segment::Name(Arc::from(*name))).collect())
+}
+
+fn spec(names: &[&str]) -> Path {
+    let mut path = field(&["spec"]);
+    path.0.extend(field(names).0);
+    path
+}
+
+fn is_type_name(name: &str) -> bool {
+    name.len() <= 128
+        && name.starts_with(|c: char| c.is_ascii_lowercase())
+        && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_' || b == b'-')
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+
+    use super::*;
+
+    fn instance(yaml: &str) -> Instance {
+        from_api(&serde_saphyr::from_str(yaml).unwrap(), &"default".into())
+    }
+
+    #[expect(clippy::needless_pass_by_value, reason = "`expect!` makes values")]
+    fn check(spec: &str, expected: Expect) {
+        let yaml = format!("apiVersion: purlin.dev/v1alpha1\nkind: Resource\nmetadata: {{name: web}}\nspec: {spec}");
+        let problems = instance(&yaml).problems;
+        let lines: Vec<String> = problems.iter().map(|problem| format!("{problem}\n")).collect();
+        expected.assert_eq(&lines.concat());
+    }
+
+    #[test]
+    fn problems_belong_to_the_instance() {
+        check("{type: terraform_data}", expect![""]);
+        check(
+            "{type: T}",
+            expect![[r#"
+            web: spec.type: `T` is no type (hint: types consist of lower-case letters, digits, `_` and `-`, and begin with a letter)
+        "#]],
+        );
+        check(
+            "{type: t, dependsOn: [{name: web}, {name: a_b}, {name: c}, {name: c}]}",
+            expect![[r#"
+            web: spec.dependsOn[1].name: `a_b` is no name of a Resource (hint: at most 63 lower-case letters, digits and `-`, beginning and ending with a letter or digit)
+            web: spec.dependsOn[3].name: `c` is named twice (hint: name each dependency once)
+            web: spec.dependsOn[0]: `web` refers to itself (hint: an object can only use values of other objects)
+        "#]],
+        );
+        check(
+            "{type: t, timeouts: {create: 0s, read: 1m}}",
+            expect![[r#"
+            web: spec.timeouts.create: `0s` is no duration longer than nothing (hint: write it as `30m` or `1h30m`)
+        "#]],
+        );
+        check(
+            "{type: t, config: {a: ['${web.id}', '${']}}",
+            expect![[r#"
+            web: spec.config.a[1]: the expression at column 1 is not closed by `}` (hint: for a literal `${` write `$${`)
+            web: spec.config.a[0]: `web` refers to itself (hint: an object can only use values of other objects)
+        "#]],
+        );
+    }
+
+    #[test]
+    fn a_resource_becomes_an_instance() {
+        let web = instance(
+            "apiVersion: purlin.dev/v1alpha1\nkind: Resource\n\
+             metadata:\n  name: web\n  uid: u\n  generation: 4\n  finalizers: [purlin.dev/destroy]\n  \
+             deletionTimestamp: 2026-01-01T00:00:00Z\n  annotations: {purlin.dev/paused: 'true', purlin.dev/record: u}\n\
+             spec:\n  type: terraform_data\n  deletionPolicy: Orphan\n  import: {id: x}\n  timeouts: {delete: 1h30m}\n  \
+             lifecycle: {createBeforeDestroy: false, preventDestroy: true}\n  dependsOn: [{name: zone}]\n  \
+             config: {input: '${app_key.id}'}\n",
+        );
+        assert_eq!(web.problems, []);
+        assert_eq!((web.uid.as_ref(), web.generation, web.service_account.as_ref()), ("u", 4, "default"));
+        assert!(web.deleting && web.suspended && web.has_finalizer && web.prevent_destroy && !web.is_wanted());
+        assert_eq!((web.create_before_destroy, web.deletion_policy), (Some(false), DeletionPolicy::Orphan));
+        assert_eq!(web.timeouts.delete, Duration::from_mins(90));
+        let references: Vec<_> =
+            web.references.iter().map(|r| format!("{} {} {}", r.target, r.at, r.explicit)).collect();
+        assert_eq!(references, ["app-key spec.config.input false", "zone spec.dependsOn[0] true"]);
+    }
+}

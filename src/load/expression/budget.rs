@@ -1,0 +1,223 @@
+//! What an expression may cost. It is checked while it runs, so that none can hang or fill the memory.
+//!
+//! Every value that a call takes or gives, and every element that a comprehension visits, costs units by its size.
+//! An expression that uses up [`LIMIT`] fails. Calls whose cost is not in proportion to their operands go through
+//! functions of this module, which judge before they begin.
+#![expect(clippy::needless_pass_by_value, reason = "the evaluator hands arguments over by value")]
+
+use std::cell::Cell;
+
+use cel::common::ast::{CallExpr, Expr, IdedExpr, operators};
+use cel::common::types::{CelBytes, CelInt, CelList, CelMap, CelString, DYN_TYPE, LIST_TYPE, STRING_TYPE, Type};
+use cel::common::value::{CowVal, Val};
+use cel::{DeclarationError, Env, ExecutionError};
+
+/// Units for one evaluation: about a second of work at worst, and some ten megabytes.
+pub(super) const LIMIT: u64 = 4_000_000;
+
+/// A loop's element costs more than an element of a value, for what is done with it.
+const LOOP_FACTOR: u64 = 4;
+
+/// A regular expression is compiled each time, which takes about as long as visiting this many elements.
+const PATTERN: u64 = 2_000;
+
+/// The name of the function in the error by which the evaluation ends.
+pub(super) const EXHAUSTED: &str = "@budget";
+
+thread_local! {
+    /// What is left for the evaluation that runs on this thread: functions of an `Env` have no other state.
+    static LEFT: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Begins an evaluation.
+pub(super) fn refill() {
+    LEFT.set(LIMIT);
+}
+
+fn spend(units: u64) -> Result<(), ExecutionError> {
+    let left = LEFT.get().checked_sub(units).ok_or_else(|| ExecutionError::function_error(EXHAUSTED, ""))?;
+    LEFT.set(left);
+    Ok(())
+}
+
+/// The size of a value in units: one for each element, and one for each 16 bytes of text.
+fn weight(value: &dyn Val) -> u64 {
+    let bytes = |length: usize| 1 + (length as u64) / 16;
+    if let Some(text) = value.downcast_ref::<CelString<'_>>() {
+        bytes(text.inner().len())
+    } else if let Some(list) = value.downcast_ref::<CelList<'_>>() {
+        1 + list.inner().iter().map(|item| weight(item.as_ref())).sum::<u64>()
+    } else if let Some(map) = value.downcast_ref::<CelMap<'_>>() {
+        1 + map.inner().values().map(|item| 1 + weight(item.as_ref())).sum::<u64>()
+    } else if let Some(data) = value.downcast_ref::<CelBytes<'_>>() {
+        bytes(data.inner().len())
+    } else {
+        1
+    }
+}
+
+/// Leads a value through the budget.
+pub(super) fn charge(expression: &mut IdedExpr) {
+    if !matches!(expression.expr, Expr::Literal(_)) {
+        wrap(expression, "@charge");
+    }
+}
+
+/// Leads the list of a comprehension through the budget; a map becomes the sorted list of its keys, since its own
+/// order changes from run to run.
+pub(super) fn limit_range(range: &mut IdedExpr) {
+    wrap(range, "@range");
+}
+
+/// Leads what a call takes and gives through the budget.
+pub(super) fn limit_call(expression: &mut IdedExpr) {
+    let Expr::Call(call) = &mut expression.expr else { return };
+    match call.func_name.as_str() {
+        operators::LOGICAL_AND
+        | operators::LOGICAL_OR
+        | operators::LOGICAL_NOT
+        | operators::CONDITIONAL
+        | operators::NOT_STRICTLY_FALSE => return,
+        operators::INDEX | operators::OPT_INDEX | operators::OPT_SELECT => return charge(expression),
+        _ => {}
+    }
+    limit_disproportionate(call);
+    let target = call.target.as_deref_mut().filter(|target| !is_namespace(target));
+    for operand in call.args.iter_mut().chain(target) {
+        if matches!(operand.expr, Expr::Ident(_) | Expr::Select(_)) {
+            charge(operand);
+        }
+    }
+    charge(expression);
+}
+
+/// Whether a call's target is no value but the first half of the function's name.
+fn is_namespace(target: &IdedExpr) -> bool {
+    matches!(&target.expr, Expr::Ident(name) if super::names::is_namespace(name))
+}
+
+fn limit_disproportionate(call: &mut CallExpr) {
+    let Some(target) = call.target.as_deref_mut() else { return };
+    match (call.func_name.as_str(), call.args.as_mut_slice()) {
+        ("distinct", []) => wrap(target, "@quadratic"),
+        ("indexOf" | "lastIndexOf", [searched, ..]) => {
+            wrap(target, "@quadratic");
+            let searched = searched.clone();
+            if let Expr::Call(wrapped) = &mut target.expr {
+                wrapped.args.push(searched);
+            }
+        }
+        ("matches", [pattern]) => wrap(pattern, "@pattern"),
+        ("format", [_]) => wrap(target, "@template"),
+        ("replace", [_, _] | [_, _, _]) | ("join", [] | [_]) => {
+            // As functions of ours, which know their result's size before they make it.
+            call.func_name = format!("@{}", call.func_name);
+            let target = call.target.take();
+            call.args.splice(0..0, target.map(|target| *target));
+        }
+        _ => {}
+    }
+}
+
+fn wrap(expression: &mut IdedExpr, function: &str) {
+    let inner = std::mem::take(expression);
+    let id = inner.id;
+    let call = CallExpr { func_name: function.to_owned(), target: None, args: vec![inner] };
+    *expression = IdedExpr { id, expr: Expr::Call(call) };
+}
+
+/// Declares the functions that expressions are led through. No user can name them.
+pub(super) fn extension(env: &mut Env) -> Result<(), DeclarationError> {
+    let any = || vec![DYN_TYPE];
+    env.add_overload("@charge", "@charge", any(), charge_value)?;
+    env.add_overload("@range", "@range", any(), range)?;
+    env.add_overload("@quadratic", "@quadratic(list)", any(), quadratic)?;
+    env.add_overload("@quadratic", "@quadratic(string)", vec![DYN_TYPE, DYN_TYPE], quadratic)?;
+    env.add_overload("@pattern", "@pattern", any(), pattern)?;
+    env.add_overload("@template", "@template", any(), template)?;
+    let replace_types = |count: usize| -> Vec<Type> {
+        [STRING_TYPE, STRING_TYPE, STRING_TYPE, cel::common::types::INT_TYPE].into_iter().take(count).collect()
+    };
+    env.add_overload("@replace", "@replace", replace_types(3), replace)?;
+    env.add_overload("@replace", "@replace_n", replace_types(4), replace)?;
+    env.add_overload("@join", "@join", vec![LIST_TYPE], join)?;
+    env.add_overload("@join", "@join_with", vec![LIST_TYPE, STRING_TYPE], join)
+}
+
+type Args<'b, 'v> = Vec<CowVal<'b, 'v>>;
+type Answer<'b, 'v> = Result<CowVal<'b, 'v>, ExecutionError>;
+
+/// The first argument, which a function of this module hands on.
+fn first<'b, 'v>(args: Args<'b, 'v>) -> Answer<'b, 'v> {
+    args.into_iter().next().ok_or_else(ExecutionError::missing_argument_or_target)
+}
+
+fn text<'a>(args: &'a Args<'_, '_>, position: usize) -> Result<&'a str, ExecutionError> {
+    let text = args.get(position).and_then(|arg| arg.downcast_ref::<CelString<'_>>());
+    text.map(CelString::inner).ok_or_else(ExecutionError::missing_argument_or_target)
+}
+
+fn charge_value<'b, 'v>(args: Args<'b, 'v>) -> Answer<'b, 'v> {
+    let value = first(args)?;
+    spend(weight(value.as_ref()))?;
+    Ok(value)
+}
+
+fn range<'b, 'v>(args: Args<'b, 'v>) -> Answer<'b, 'v> {
+    let value = first(args)?;
+    spend(weight(value.as_ref()).saturating_mul(LOOP_FACTOR))?;
+    let Some(map) = value.downcast_ref::<CelMap<'_>>() else { return Ok(value) };
+    let mut keys: Vec<cel::objects::Key> = map.inner().keys().map(|key| key.clone().into()).collect();
+    keys.sort();
+    let keys = keys.into_iter().map(cel::Value::from).map(Box::<dyn Val>::try_from).collect::<Result<Vec<_>, _>>()?;
+    Ok(CowVal::owned(CelList::from(keys)))
+}
+
+fn quadratic<'b, 'v>(args: Args<'b, 'v>) -> Answer<'b, 'v> {
+    let size = |arg: &CowVal<'_, '_>| weight(arg.as_ref());
+    let (a, b) = (args.first().map_or(1, size), args.last().map_or(1, size));
+    spend(a.saturating_mul(b) / 16)?;
+    first(args)
+}
+
+fn pattern<'b, 'v>(args: Args<'b, 'v>) -> Answer<'b, 'v> {
+    spend(PATTERN)?;
+    first(args)
+}
+
+/// A precision of more than two digits is no text anybody wants, and memory for as many.
+fn template<'b, 'v>(args: Args<'b, 'v>) -> Answer<'b, 'v> {
+    let value = first(args)?;
+    if let Some(text) = value.downcast_ref::<CelString<'_>>() {
+        let long = |clause: &str| {
+            let precision = clause.strip_prefix('.').unwrap_or_default();
+            precision.bytes().take_while(u8::is_ascii_digit).count() > 2
+        };
+        if text.inner().split('%').skip(1).any(long) {
+            return Err(ExecutionError::function_error("format", "a precision has at most two digits"));
+        }
+    }
+    Ok(value)
+}
+
+fn replace<'b, 'v>(args: Args<'b, 'v>) -> Answer<'b, 'v> {
+    let (this, from, to) = (text(&args, 0)?, text(&args, 1)?, text(&args, 2)?);
+    let count = match args.get(3).and_then(|arg| arg.downcast_ref::<CelInt>()) {
+        Some(count) => usize::try_from(*count.inner()).unwrap_or(usize::MAX),
+        None => usize::MAX,
+    };
+    let found = this.matches(from).take(count).count() as u64;
+    spend(this.len() as u64 / 16 + found.saturating_mul(to.len() as u64) / 16)?;
+    Ok(CowVal::owned(CelString::from(this.replacen(from, to, count))))
+}
+
+fn join<'b, 'v>(args: Args<'b, 'v>) -> Answer<'b, 'v> {
+    let separator = if args.len() > 1 { text(&args, 1)? } else { "" };
+    let list = args.first().and_then(|arg| arg.downcast_ref::<CelList<'_>>());
+    let items = list.map(CelList::inner).ok_or_else(ExecutionError::missing_argument_or_target)?;
+    spend((items.len() as u64).saturating_mul(separator.len() as u64) / 16)?;
+    let texts = items.iter().map(|item| item.downcast_ref::<CelString<'_>>().map(CelString::inner));
+    let texts: Option<Vec<&str>> = texts.collect();
+    let texts = texts.ok_or_else(|| ExecutionError::function_error("join", "every item of the list must be a text"))?;
+    Ok(CowVal::owned(CelString::from(texts.join(separator))))
+}

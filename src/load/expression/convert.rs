@@ -1,0 +1,71 @@
+//! Between our values and CEL's.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use cel::objects::{Key, OptionalValue};
+
+use crate::model::{Number, Value};
+
+/// A known value without marks, for CEL. Whole numbers become int when they fit, else uint, else double.
+pub(super) fn to_cel(value: &Value) -> cel::Value {
+    match value {
+        Value::Null | Value::Unknown => cel::Value::Null,
+        Value::Bool(bool) => cel::Value::Bool(*bool),
+        Value::Number(Number::Int(int)) => cel::Value::Int(*int),
+        Value::Number(Number::Float(float)) => cel::Value::Float(*float),
+        Value::Number(Number::Decimal(text)) => match text.parse() {
+            Ok(unsigned) => cel::Value::UInt(unsigned),
+            Err(_) => cel::Value::Float(text.parse().unwrap_or(f64::NAN)),
+        },
+        Value::String(text) => cel::Value::String(Arc::new(text.to_string())),
+        Value::List(items) => cel::Value::List(Arc::new(items.iter().map(to_cel).collect())),
+        Value::Map(map) => {
+            let entries = map.iter().map(|(key, item)| (Key::from(key.as_ref()), to_cel(item)));
+            cel::Value::Map(cel::objects::Map { map: Arc::new(entries.collect::<HashMap<_, _>>()) })
+        }
+        Value::Sensitive(inner) => to_cel(inner),
+    }
+}
+
+/// What an expression gave. `Err` says what it gave instead of a value.
+pub(super) fn from_cel(value: cel::Value) -> Result<Value, &'static str> {
+    Ok(match value {
+        cel::Value::Null => Value::Null,
+        cel::Value::Bool(bool) => Value::Bool(bool),
+        cel::Value::Int(int) => Value::Number(Number::Int(int)),
+        cel::Value::UInt(unsigned) => Number::parse(&unsigned.to_string()).map_or(Value::Null, Value::Number),
+        cel::Value::Float(float) if float.is_finite() => Value::Number(Number::from(float)),
+        cel::Value::Float(_) => return Err("a number that is not finite"),
+        cel::Value::String(text) => Value::String(text.as_str().into()),
+        cel::Value::Bytes(bytes) => match std::str::from_utf8(&bytes) {
+            Ok(text) => Value::String(text.into()),
+            Err(_) => return Err("bytes that are no text; use base64.encode"),
+        },
+        cel::Value::List(items) => {
+            let items = Arc::unwrap_or_clone(items).into_iter().map(from_cel);
+            Value::List(items.collect::<Result<Vec<_>, _>>()?.into())
+        }
+        cel::Value::Map(map) => {
+            let entries = map.map.iter().map(|(key, item)| Ok((key.to_string().into(), from_cel(item.clone())?)));
+            Value::Map(Arc::new(entries.collect::<Result<BTreeMap<Arc<str>, _>, &str>>()?))
+        }
+        cel::Value::Opaque(_) => match <&OptionalValue>::try_from(&value) {
+            // None is absence, which is what null means to a provider.
+            Ok(optional) => optional.value().map_or(Ok(Value::Null), |inner| from_cel(inner.clone()))?,
+            Err(_) => return Err("no value but a type"),
+        },
+        cel::Value::Function(..) => return Err("no value but a function"),
+        cel::Value::Struct(_) => return Err("no value but a message"),
+    })
+}
+
+/// How a value stands in a text, as CEL's `string()` writes it. `Err` says what it is instead.
+pub(super) fn to_text(value: &Value) -> Result<String, &'static str> {
+    Ok(match value.unmarked() {
+        Value::String(text) => text.to_string(),
+        Value::Number(number) => number.to_string(),
+        Value::Bool(bool) => bool.to_string(),
+        other => return Err(super::access::kind(other)),
+    })
+}

@@ -1,0 +1,143 @@
+//! Which names an expression can use, and what each stands for.
+
+use std::sync::Arc;
+
+use super::Problem;
+use super::access::{Access, Root};
+use crate::load::intern::Interner;
+use crate::model::{Address, Segment};
+
+/// Words that CEL keeps for itself, besides `true`, `false`, `null` and `in`.
+const RESERVED_WORDS: &[&str] = &[
+    "as",
+    "break",
+    "const",
+    "continue",
+    "else",
+    "for",
+    "function",
+    "if",
+    "import",
+    "let",
+    "loop",
+    "namespace",
+    "package",
+    "return",
+    "var",
+    "void",
+    "while",
+];
+
+/// Words that are no names at all in CEL.
+const LITERALS: &[&str] = &["true", "false", "null", "in"];
+
+/// Names of types, which CEL has as values: `type(x) == string`.
+const TYPES: &[&str] =
+    &["bool", "bytes", "double", "dyn", "int", "list", "map", "null_type", "optional_type", "string", "type", "uint"];
+
+/// Names that functions begin with.
+const NAMESPACES: &[&str] = &["base64", "json", "lists", "math", "optional", "strings"];
+
+/// Names that are variables elsewhere or will be.
+const VARIABLES: &[&str] = &["self", "each", "count", "data", "inputs"];
+
+/// Whether `name` is where functions such as `math.abs` live.
+pub(super) fn is_namespace(name: &str) -> bool {
+    NAMESPACES.contains(&name)
+}
+
+/// Whether `name` cannot be the name of a Resource in an expression.
+fn is_reserved(name: &str) -> bool {
+    matches!(name, "ns" | "resources")
+        || [RESERVED_WORDS, LITERALS, TYPES, NAMESPACES, VARIABLES].iter().any(|words| words.contains(&name))
+}
+
+/// What the path `name` + `segments` reads. `Ok(None)`: it is no object but a literal or a type.
+pub(super) fn resolve(
+    name: &str,
+    mut segments: Vec<Segment>,
+    interner: &mut Interner,
+) -> Result<Option<Access>, Problem> {
+    let (root, shown) = match name {
+        "ns" => (Root::Namespace, interner.get(name)),
+        "resources" => {
+            let target = match segments.first() {
+                Some(Segment::Name(target)) => target.clone(),
+                _ => {
+                    return Err(Problem::new(
+                        "`resources` needs the name of a Resource, such as `resources[\"app-key\"]`",
+                    )
+                    .because("dependencies must be known before anything is evaluated"));
+                }
+            };
+            segments.remove(0);
+            if !is_label(&target) {
+                return Err(Problem::new(format!("no Resource can be named `{target}`")).hint(NAME_RULE));
+            }
+            let shown = format!("resources[{}]", serde_json::Value::from(target.as_ref()));
+            (Root::Object(Address::single(target)), interner.get(&shown))
+        }
+        _ if LITERALS.contains(&name) => return Ok(None),
+        _ if TYPES.contains(&name) && segments.is_empty() => return Ok(None),
+        _ if is_reserved(name) => return Err(reserved(name)),
+        _ => (Root::Object(Address::single(resource_name(name, interner)?)), interner.get(name)),
+    };
+    Ok(Some(Access { root, shown, segments: segments.into() }))
+}
+
+const NAME_RULE: &str = "names consist of lower-case letters, digits and `-`, which expressions write as `_`";
+
+/// The Resource that an identifier stands for. Two Resources never share an identifier, since no name holds `_`.
+fn resource_name(identifier: &str, interner: &mut Interner) -> Result<Arc<str>, Problem> {
+    if !identifier.contains('_') && is_label(identifier) {
+        return Ok(interner.get(identifier));
+    }
+    let name = identifier.replace('_', "-");
+    if is_label(&name) {
+        return Ok(interner.get(&name));
+    }
+    Err(Problem::new(format!("no Resource can be named `{identifier}`")).hint(NAME_RULE))
+}
+
+fn reserved(name: &str) -> Problem {
+    let spelled = name.replace('_', "-");
+    let why = if VARIABLES.contains(&name) {
+        "it stands for no value here: expressions read Resources by name, `ns` and `resources`"
+    } else {
+        "it has a meaning of its own in expressions"
+    };
+    Problem::new(format!("`{name}` is reserved"))
+        .because(why)
+        .hint(format!("for the Resource of that name write `resources[\"{spelled}\"]`"))
+}
+
+/// The hint for a reserved word that the CEL parser stumbles over.
+pub(super) fn reserved_word(message: &str) -> Option<Problem> {
+    let (_, name) = message.split_once("reserved identifier: ")?;
+    Some(reserved(name.trim()))
+}
+
+/// Whether a text is a DNS label, as names of Resources are.
+pub(crate) fn is_label(name: &str) -> bool {
+    let plain = |b: &u8| b.is_ascii_lowercase() || b.is_ascii_digit();
+    let bytes = name.as_bytes();
+    bytes.len() <= 63
+        && bytes.first().is_some_and(plain)
+        && bytes.last().is_some_and(plain)
+        && bytes.iter().all(|b| plain(b) || *b == b'-')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_names_never_share_an_identifier() {
+        // An identifier leads to one name, and every name's identifier leads back to it.
+        for name in ["a-b", "a--b", "ab", "a-b-c"] {
+            let identifier = Address::single(name).identifier();
+            assert_eq!(resource_name(&identifier, &mut Interner::default()).unwrap().as_ref(), name);
+        }
+        assert!(!is_label("a_b"), "a name with `_` would clash with one with `-`");
+    }
+}

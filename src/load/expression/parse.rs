@@ -1,0 +1,182 @@
+//! From a tree of plain values to a template: texts are searched for expressions, these are parsed, and their
+//! references are collected.
+
+use std::sync::Arc;
+
+use super::scan::{Piece, Unclosed, split};
+use super::{Access, Node, Part, Problem, Program, Template};
+use crate::load::Reference;
+use crate::load::intern::Interner;
+use crate::load::tree::{self, Tree};
+use crate::model::{Diagnostics, Path, Segment, Value};
+
+impl Template {
+    /// Reads a tree that stands at `at` (such as `spec.config`). Gives the template, a reference for every object
+    /// that an expression reads, and a diagnostic, without address, for every expression that is wrong; such an
+    /// expression evaluates to null.
+    pub fn parse(tree: &Tree, at: &Path, interner: &mut Interner) -> (Self, Vec<Reference>, Diagnostics) {
+        let mut reader = Reader { at: at.0.clone(), references: Vec::new(), problems: Vec::new(), interner };
+        let node = reader.node(tree);
+        (Self(node), reader.references, reader.problems)
+    }
+
+    /// The same of a JSON value.
+    pub fn parse_json(json: &serde_json::Value, at: &Path) -> (Self, Vec<Reference>, Diagnostics) {
+        let mut interner = Interner::default();
+        let tree = Tree::from_json(json, &mut interner);
+        Self::parse(&tree, at, &mut interner)
+    }
+}
+
+struct Reader<'a> {
+    at: Vec<Segment>,
+    references: Vec<Reference>,
+    problems: Diagnostics,
+    interner: &'a mut Interner,
+}
+
+impl Reader<'_> {
+    fn node(&mut self, tree: &Tree) -> Node {
+        match &tree.node {
+            tree::Node::Null => Node::Literal(Value::Null),
+            tree::Node::Bool(bool) => Node::Literal(Value::Bool(*bool)),
+            tree::Node::Number(number) => Node::Literal(Value::Number(number.clone())),
+            tree::Node::String(text) => self.text(text),
+            tree::Node::List(items) => self.list(items),
+            tree::Node::Map(entries) => self.map(entries),
+        }
+    }
+
+    fn list(&mut self, items: &[Tree]) -> Node {
+        let mut nodes = Vec::with_capacity(items.len());
+        for (index, item) in items.iter().enumerate() {
+            self.at.push(Segment::Index(index));
+            nodes.push(self.node(item));
+            self.at.pop();
+        }
+        if nodes.iter().all(|node| matches!(node, Node::Literal(_))) {
+            return Node::Literal(Value::List(nodes.into_iter().map(literal).collect()));
+        }
+        Node::List(nodes.into())
+    }
+
+    fn map(&mut self, entries: &[tree::Entry]) -> Node {
+        let mut nodes = Vec::with_capacity(entries.len());
+        for entry in entries {
+            self.at.push(Segment::Name(entry.key.clone()));
+            nodes.push((entry.key.clone(), self.node(&entry.value)));
+            self.at.pop();
+        }
+        if nodes.iter().all(|(_, node)| matches!(node, Node::Literal(_))) {
+            return Node::Literal(Value::Map(Arc::new(
+                nodes.into_iter().map(|(key, node)| (key, literal(node))).collect(),
+            )));
+        }
+        Node::Map(nodes.into())
+    }
+
+    fn text(&mut self, text: &Arc<str>) -> Node {
+        if !text.contains("${") {
+            return Node::Literal(Value::String(text.clone()));
+        }
+        let result = match plain_path(text, self.interner) {
+            Some(Ok(access)) => Ok(Part::Path(access, 1)),
+            Some(Err((problem, source))) => Err(problem.within(source, 1)),
+            None => match self.pieces(text) {
+                Ok(mut parts) if parts.len() == 1 => Ok(parts.remove(0)),
+                Ok(parts) => {
+                    for part in &parts {
+                        self.refer(part);
+                    }
+                    return Node::Text(parts.into());
+                }
+                Err(problem) => Err(problem),
+            },
+        };
+        match result {
+            Ok(part) => {
+                self.refer(&part);
+                match part {
+                    Part::Literal(text) => Node::Literal(Value::String(text.into())),
+                    Part::Path(access, _) => Node::Path(Arc::new(access)),
+                    Part::Program(program) => Node::Program(Arc::new(program)),
+                }
+            }
+            Err(problem) => {
+                self.problems.push(problem.diagnostic().at(Path(self.at.clone())));
+                Node::default()
+            }
+        }
+    }
+
+    /// The parts of a text, neighbouring literals joined.
+    fn pieces(&mut self, text: &str) -> Result<Vec<Part>, Problem> {
+        let pieces = split(text).map_err(|Unclosed(at)| {
+            Problem::new(format!("the expression at column {} is not closed by `}}`", column(text, at)))
+                .hint("for a literal `${` write `$${`")
+        })?;
+        let mut parts: Vec<Part> = Vec::with_capacity(pieces.len());
+        for piece in pieces {
+            let literal = match piece {
+                Piece::Text(text) => text,
+                Piece::Escaped => "${",
+                Piece::Expression(source, at) => {
+                    let column = column(text, at - "${".len());
+                    let part = self.expression(source, column).map_err(|problem| problem.within(source, column))?;
+                    parts.push(part);
+                    continue;
+                }
+            };
+            match parts.last_mut() {
+                Some(Part::Literal(before)) => *before = format!("{before}{literal}").into(),
+                _ => parts.push(Part::Literal(literal.into())),
+            }
+        }
+        Ok(parts)
+    }
+
+    fn expression(&mut self, source: &str, column: usize) -> Result<Part, Problem> {
+        match Access::parse(source, self.interner) {
+            Some(access) => access.map(|access| Part::Path(access, column)),
+            None => Program::parse(source, column, self.interner).map(Part::Program),
+        }
+    }
+
+    fn refer(&mut self, part: &Part) {
+        match part {
+            Part::Literal(_) => {}
+            Part::Path(access, _) => self.refer_to(access),
+            Part::Program(program) => {
+                for access in program.accesses() {
+                    self.refer_to(access);
+                }
+            }
+        }
+    }
+
+    fn refer_to(&mut self, access: &Access) {
+        let Some(target) = access.target() else { return };
+        let known = |known: &&Reference| known.target == *target && known.at.0 == self.at;
+        // Expressions of one text stand next to each other.
+        if self.references.iter().rev().take_while(|known| known.at.0 == self.at).find(known).is_none() {
+            self.references.push(Reference { target: target.clone(), at: Path(self.at.clone()), explicit: false });
+        }
+    }
+}
+
+/// The path of a text that is `${`, one plain path, and `}`.
+fn plain_path<'a>(text: &'a str, interner: &mut Interner) -> Option<Result<Access, (Problem, &'a str)>> {
+    let source = text.strip_prefix("${")?.strip_suffix('}')?;
+    Some(Access::parse(source, interner)?.map_err(|problem| (problem, source)))
+}
+
+fn literal(node: Node) -> Value {
+    match node {
+        Node::Literal(value) => value,
+        _ => Value::Null,
+    }
+}
+
+fn column(text: &str, at: usize) -> usize {
+    text[..at].chars().count() + 1
+}

@@ -1,0 +1,203 @@
+//! Prepares a parsed expression: finds the paths it reads, and puts the budget into it.
+//!
+//! A path is the longest constant chain of names, keys and positions that begins at a name which no comprehension
+//! binds. Calls that could grow without bound are led through functions of [`super::budget`].
+
+use cel::common::ast::{CallExpr, EntryExpr, Expr, IdedExpr, ListExpr, LiteralValue, operators};
+
+use super::program::{How, Slot};
+use super::{Access, Problem, budget, functions, names};
+use crate::load::intern::Interner;
+use crate::model::Segment;
+
+/// Rewrites the expression, and gives the paths it reads. A path read twice has one slot.
+pub(super) fn prepare(expression: &mut IdedExpr, interner: &mut Interner) -> Result<Vec<Slot>, Problem> {
+    let mut pass = Pass { slots: Vec::new(), bound: Vec::new(), depth: 0, interner };
+    pass.visit(expression)?;
+    Ok(pass.slots)
+}
+
+/// How deeply operations may nest: more than a person writes, and few enough for the stack of a small thread.
+const DEEPEST: usize = 64;
+
+/// The problem of an expression that nests more deeply than that.
+pub(super) fn too_deep() -> Problem {
+    Problem::new(format!("it nests deeper than {DEEPEST} operations")).hint("`['a', 'b'].join()` joins many texts")
+}
+
+struct Pass<'a> {
+    slots: Vec<Slot>,
+    /// Variables of the comprehensions around, innermost last.
+    bound: Vec<String>,
+    depth: usize,
+    interner: &'a mut Interner,
+}
+
+impl Pass<'_> {
+    fn visit(&mut self, expression: &mut IdedExpr) -> Result<(), Problem> {
+        self.depth += 1;
+        if self.depth > DEEPEST {
+            return Err(too_deep());
+        }
+        let result = self.visit_here(expression);
+        self.depth -= 1;
+        result
+    }
+
+    fn visit_here(&mut self, expression: &mut IdedExpr) -> Result<(), Problem> {
+        if let Some((root, segments, how)) = self.constant_path(expression) {
+            if let Some(access) = names::resolve(&root, segments, self.interner)? {
+                // The first segment behind `resources` is the object's name, which is always read.
+                let how = match how {
+                    How::Optional(from) if root == "resources" => How::Optional(from.saturating_sub(1)),
+                    how => how,
+                };
+                expression.expr = Expr::Ident(self.slot(access, how));
+            }
+            return Ok(());
+        }
+        match &mut expression.expr {
+            Expr::Call(_) => self.call(expression),
+            Expr::Select(select) => self.visit(&mut select.operand),
+            Expr::List(list) => {
+                list.elements.iter_mut().try_for_each(|element| self.visit(element))?;
+                self.charge_inside_comprehensions(expression);
+                Ok(())
+            }
+            Expr::Map(map) => {
+                for entry in &mut map.entries {
+                    if let EntryExpr::MapEntry(entry) = &mut entry.expr {
+                        self.visit(&mut entry.key)?;
+                        self.visit(&mut entry.value)?;
+                    }
+                }
+                self.charge_inside_comprehensions(expression);
+                Ok(())
+            }
+            Expr::Comprehension(_) => self.comprehension(expression),
+            Expr::Struct(message) => Err(Problem::new(format!("there is no type `{}`", message.type_name))
+                .hint("for a map write its keys in quotes: `{\"key\": value}`")),
+            Expr::Ident(_) | Expr::Literal(_) | Expr::Unspecified => Ok(()),
+        }
+    }
+
+    /// The variable that stands for a path.
+    fn slot(&mut self, access: Access, how: How) -> String {
+        let slot = Slot { access, how };
+        let position = self.slots.iter().position(|known| *known == slot).unwrap_or_else(|| {
+            self.slots.push(slot);
+            self.slots.len() - 1
+        });
+        format!("@{position}")
+    }
+
+    fn call(&mut self, expression: &mut IdedExpr) -> Result<(), Problem> {
+        let Expr::Call(call) = &mut expression.expr else { return Ok(()) };
+        functions::check(call)?;
+        if let Some(target) = &mut call.target {
+            let namespace =
+                matches!(&target.expr, Expr::Ident(name) if names::is_namespace(name) && !self.bound.contains(name));
+            if !namespace {
+                self.visit(target)?;
+            }
+        }
+        for arg in &mut call.args {
+            self.visit(arg)?;
+        }
+        functions::spell_out(call);
+        budget::limit_call(expression);
+        Ok(())
+    }
+
+    fn comprehension(&mut self, expression: &mut IdedExpr) -> Result<(), Problem> {
+        let Expr::Comprehension(loops) = &mut expression.expr else { return Ok(()) };
+        self.visit(&mut loops.iter_range)?;
+        budget::limit_range(&mut loops.iter_range);
+        self.visit(&mut loops.accu_init)?;
+        let depth = self.bound.len();
+        self.bound.push(loops.iter_var.clone());
+        self.bound.extend(loops.iter_var2.clone());
+        self.bound.push(loops.accu_var.clone());
+        self.visit(&mut loops.loop_cond)?;
+        self.step(&mut loops.loop_step, &loops.accu_var)?;
+        self.visit(&mut loops.result)?;
+        self.bound.truncate(depth);
+        Ok(())
+    }
+
+    /// A loop's step, `@result + [element]` and the like. Its shape is kept, since the evaluator recognises it and
+    /// then appends in place; what it adds is charged.
+    fn step(&mut self, expression: &mut IdedExpr, accumulator: &str) -> Result<(), Problem> {
+        let accumulates =
+            |call: &CallExpr| call.args.iter().any(|arg| matches!(&arg.expr, Expr::Ident(name) if name == accumulator));
+        match &mut expression.expr {
+            Expr::Call(call) if call.target.is_none() && accumulates(call) => {
+                call.args.iter_mut().try_for_each(|arg| self.step(arg, accumulator))
+            }
+            Expr::Call(call) if call.func_name == operators::CONDITIONAL => {
+                call.args.iter_mut().try_for_each(|arg| self.step(arg, accumulator))
+            }
+            Expr::List(ListExpr { elements, .. }) if elements.len() == 1 => {
+                self.visit(&mut elements[0])?;
+                budget::charge(&mut elements[0]);
+                Ok(())
+            }
+            _ => self.visit(expression),
+        }
+    }
+
+    fn charge_inside_comprehensions(&self, expression: &mut IdedExpr) {
+        if !self.bound.is_empty() {
+            budget::charge(expression);
+        }
+    }
+
+    /// The expression as a constant path: its root, its segments, and what is asked of it.
+    fn constant_path(&mut self, expression: &IdedExpr) -> Option<(String, Vec<Segment>, How)> {
+        let mut segments = Vec::new();
+        // Counted from the end, since that is the direction of the walk.
+        let mut optional = None;
+        let mut presence = false;
+        let mut here = expression;
+        let root = loop {
+            match &here.expr {
+                Expr::Ident(name) => break name,
+                Expr::Select(select) => {
+                    if select.test {
+                        presence = true;
+                    }
+                    segments.push(Segment::Name(self.interner.get(&select.field)));
+                    here = &select.operand;
+                }
+                Expr::Call(CallExpr { func_name, target: None, args }) if args.len() == 2 => {
+                    match func_name.as_str() {
+                        operators::OPT_INDEX | operators::OPT_SELECT => optional = Some(segments.len()),
+                        operators::INDEX => {}
+                        _ => return None,
+                    }
+                    segments.push(self.constant_key(&args[1])?);
+                    here = &args[0];
+                }
+                _ => return None,
+            }
+        };
+        if root.starts_with('@') || self.bound.contains(root) || (presence && optional.is_some()) {
+            return None;
+        }
+        let how = match optional {
+            Some(from_end) => How::Optional(segments.len() - 1 - from_end),
+            None if presence => How::Presence,
+            None => How::Value,
+        };
+        segments.reverse();
+        Some((root.clone(), segments, how))
+    }
+
+    fn constant_key(&mut self, key: &IdedExpr) -> Option<Segment> {
+        match &key.expr {
+            Expr::Literal(LiteralValue::String(text)) => Some(Segment::Name(self.interner.get(text.inner()))),
+            Expr::Literal(LiteralValue::Int(index)) => Some(Segment::Index(usize::try_from(*index.inner()).ok()?)),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,381 @@
+//! From a document of a file to what it means, as strict as `kubectl apply --validate=strict`.
+
+use std::sync::Arc;
+
+use super::decode::{Draft, field};
+use super::intern::Interner;
+use super::suggest::closest;
+use super::tree::{Entry, Node, Tree};
+use super::yaml::{Document, Fault};
+use super::{DeletionPolicy, Instance};
+use crate::api;
+use crate::model::{Diagnostic, Diagnostics, Path, Reason, Source, Value};
+
+/// What a document turned out to be.
+#[derive(Debug)]
+pub(super) enum Manifest {
+    /// A Resource, with the namespace it names.
+    Resource(Box<Instance>, Option<Arc<str>>),
+    /// A Namespace: its name, and its value as `ns` in expressions.
+    Namespace(Arc<str>, Value),
+    /// A `ConfigMap` or Secret, with the namespace it names.
+    Kept(Option<Arc<str>>, Source),
+    /// Nothing of ours.
+    Ignored(Diagnostic),
+    /// What it wants cannot be told.
+    Unreadable(Diagnostic),
+}
+
+/// What a document is, of which file, with everything to tell about it.
+pub(super) struct Reading<'a> {
+    file: &'a Arc<str>,
+    problems: Diagnostics,
+}
+
+/// Decodes a document; a `List` gives one manifest for each of its items.
+pub(super) fn decode(document: &Document, file: &Arc<str>, interner: &mut Interner, found: &mut Vec<Manifest>) {
+    let faults = document.errors.iter().map(|fault| (fault, false));
+    let faults = faults.chain(document.warnings.iter().map(|fault| (fault, true)));
+    let told = faults.map(|(fault, warning)| diagnostic(fault, file, warning)).collect();
+    decode_tree(&document.tree, told, file, interner, found);
+}
+
+/// A fault of the text as a diagnostic.
+pub(super) fn diagnostic(fault: &Fault, file: &Arc<str>, warning: bool) -> Diagnostic {
+    let mut problem = Diagnostic::general(Reason::InvalidManifest, fault.what.clone());
+    if warning {
+        problem.severity = crate::model::Severity::Warning;
+    }
+    problem.hint.clone_from(&fault.hint);
+    problem.from_source(Some(Source { file: file.clone(), line: fault.line }))
+}
+
+fn decode_tree(tree: &Tree, told: Diagnostics, file: &Arc<str>, interner: &mut Interner, found: &mut Vec<Manifest>) {
+    let reading = Reading { file, problems: told };
+    let text = |key| tree.get(key).and_then(Tree::as_str);
+    let (version, kind) = (text("apiVersion").unwrap_or_default(), text("kind").unwrap_or_default());
+    let group = version.split_once('/').map_or("", |(group, _)| group);
+    found.push(match (group, kind) {
+        (api::GROUP, _) | ("", api::KIND) => reading.resource(tree, version, kind, interner),
+        ("", "List") => {
+            let Some(Tree { node: Node::List(items), .. }) = tree.get("items") else {
+                return found.push(Manifest::Unreadable(reading.error(tree.line, "the List has no `items`")));
+            };
+            for item in items {
+                decode_tree(item, Vec::new(), file, interner, found);
+            }
+            return;
+        }
+        (_, "") => Manifest::Unreadable(
+            reading
+                .error(tree.line, "the document has no `kind`")
+                .hint("every document begins with `apiVersion` and `kind`"),
+        ),
+        ("", "Namespace") => namespace(tree),
+        ("", "ConfigMap" | "Secret") => Manifest::Kept(named(tree, "namespace"), reading.source(tree.line)),
+        _ => {
+            let mut problem = reading.error(tree.line, format!("{version} {kind} is ignored"));
+            problem.severity = crate::model::Severity::Warning;
+            Manifest::Ignored(problem.hint("only Resource, ConfigMap, Secret and Namespace mean something here"))
+        }
+    });
+}
+
+fn named(tree: &Tree, name: &str) -> Option<Arc<str>> {
+    match &tree.get("metadata")?.get(name)?.node {
+        Node::String(text) => Some(text.clone()),
+        _ => None,
+    }
+}
+
+fn namespace(tree: &Tree) -> Manifest {
+    let texts = |key: &str| {
+        let Some(Node::Map(entries)) = tree.get("metadata").and_then(|meta| meta.get(key)).map(|tree| &tree.node)
+        else {
+            return Value::map::<Arc<str>>([]);
+        };
+        let text = |entry: &Entry| Some((entry.key.clone(), Value::from(entry.value.as_str()?)));
+        Value::map(entries.iter().filter_map(text))
+    };
+    let name = named(tree, "name").unwrap_or_else(|| "".into());
+    Manifest::Namespace(name.clone(), namespace_value(&name, texts("labels"), texts("annotations")))
+}
+
+/// `ns` of expressions.
+pub(super) fn namespace_value(name: &Arc<str>, labels: Value, annotations: Value) -> Value {
+    Value::map([("name", Value::String(name.clone())), ("labels", labels), ("annotations", annotations)])
+}
+
+/// Fields of `metadata` that a manifest, or what `kubectl get` printed, may hold.
+const METADATA: &[&str] = &[
+    "annotations",
+    "creationTimestamp",
+    "deletionGracePeriodSeconds",
+    "deletionTimestamp",
+    "finalizers",
+    "generateName",
+    "generation",
+    "labels",
+    "managedFields",
+    "name",
+    "namespace",
+    "ownerReferences",
+    "resourceVersion",
+    "selfLink",
+    "uid",
+];
+
+const SPEC: &[&str] = &[
+    "config",
+    "deletionPolicy",
+    "dependsOn",
+    "import",
+    "lifecycle",
+    "serviceAccountName",
+    "suspend",
+    "timeouts",
+    "type",
+];
+
+impl Reading<'_> {
+    fn source(&self, line: usize) -> Source {
+        Source { file: self.file.clone(), line }
+    }
+
+    fn error(&self, line: usize, what: impl Into<String>) -> Diagnostic {
+        Diagnostic::general(Reason::InvalidManifest, what).from_source(Some(self.source(line)))
+    }
+
+    fn problem(&mut self, line: usize, at: Path, what: impl Into<String>, hint: Option<String>) {
+        let mut problem = self.error(line, what).at(at);
+        problem.hint = hint;
+        self.problems.push(problem);
+    }
+
+    /// A document of our group. Whatever is wrong with it, it counts as present once its name can be read.
+    fn resource(mut self, tree: &Tree, version: &str, kind: &str, interner: &mut Interner) -> Manifest {
+        let Some(name) = named(tree, "name").filter(|name| !name.is_empty()) else {
+            let line = tree.get("metadata").map_or(tree.line, |metadata| metadata.line);
+            let what = format!("the {kind} has no name").replace("the  ", "the document ");
+            return Manifest::Unreadable(self.error(line, what).hint("set `metadata.name`"));
+        };
+        let line_of = |key: &str| tree.line_of(&field(&[key]));
+        if version != api::API_VERSION {
+            let what =
+                if version.is_empty() { "it is missing".to_owned() } else { format!("`{version}` is not served") };
+            let hint = format!("write `apiVersion: {}`", api::API_VERSION);
+            self.problem(line_of("apiVersion"), field(&["apiVersion"]), what, Some(hint));
+        }
+        if kind != api::KIND {
+            let what = format!("`{kind}` is no kind of this version");
+            self.problem(line_of("kind"), field(&["kind"]), what, Some(format!("write `kind: {}`", api::KIND)));
+        }
+        let mut draft = Draft { name: interner.get(&name), ..Draft::default() };
+        let mut config = None;
+        for entry in self.entries(tree, &[]) {
+            match entry.key.as_ref() {
+                "apiVersion" | "kind" | "status" => {}
+                "metadata" => self.metadata(&entry.value, &mut draft),
+                "spec" => config = self.spec(&entry.value, &mut draft, interner),
+                _ => self.unknown(entry, &[], &["apiVersion", "kind", "metadata", "spec", "status"]),
+            }
+        }
+        let namespace = named(tree, "namespace");
+        let told = std::mem::take(&mut self.problems);
+        draft.problems = told;
+        let mut instance = draft.finish(config, interner);
+        for problem in &mut instance.problems {
+            let line = || problem.path.as_ref().map_or(tree.line, |path| tree.line_of(path));
+            problem.source = problem.source.take().or_else(|| Some(self.source(line())));
+        }
+        instance.source = Some(self.source(tree.line));
+        Manifest::Resource(Box::new(instance), namespace)
+    }
+
+    fn metadata(&mut self, tree: &Tree, draft: &mut Draft) {
+        for entry in self.entries(tree, &["metadata"]) {
+            let at = ["metadata", entry.key.as_ref()];
+            match entry.key.as_ref() {
+                "name" | "namespace" => drop(self.text(&entry.value, &at)),
+                "annotations" => {
+                    for annotation in self.entries(&entry.value, &at) {
+                        let text = self.text(&annotation.value, &[at[0], at[1], &annotation.key]);
+                        match (annotation.key.as_ref(), text) {
+                            (api::PAUSED, Some(text)) => draft.suspended |= text.as_ref() == "true",
+                            (api::REPLACE_REQUESTED_AT, Some(text)) => draft.replace_requested = text,
+                            (api::RECONCILE_REQUESTED_AT, Some(text)) => draft.reconcile_requested = text,
+                            _ => {}
+                        }
+                    }
+                }
+                "labels" => {
+                    for label in self.entries(&entry.value, &at) {
+                        self.text(&label.value, &[at[0], at[1], &label.key]);
+                    }
+                }
+                "generateName" => {
+                    let hint = "references and records need a name: set `metadata.name`".to_owned();
+                    self.problem(entry.line, field(&at), "a Resource has a fixed name", Some(hint));
+                }
+                known if METADATA.contains(&known) => {}
+                _ => self.unknown(entry, &["metadata"], METADATA),
+            }
+        }
+    }
+
+    /// Reads the spec into the draft, and gives `spec.config`.
+    fn spec<'t>(&mut self, tree: &'t Tree, draft: &mut Draft, interner: &mut Interner) -> Option<&'t Tree> {
+        let mut config = None;
+        for entry in self.entries(tree, &["spec"]) {
+            let at = ["spec", entry.key.as_ref()];
+            let value = &entry.value;
+            match entry.key.as_ref() {
+                "type" => draft.type_name = interner.get(self.text(value, &at).as_deref().unwrap_or_default()),
+                "config" => {
+                    self.entries(value, &at);
+                    config = Some(value);
+                }
+                "dependsOn" => draft.depends_on = self.dependencies(value, interner),
+                "lifecycle" => self.lifecycle(value, draft),
+                "deletionPolicy" => match self.text(value, &at).as_deref() {
+                    None | Some("Delete") => draft.deletion_policy = DeletionPolicy::Delete,
+                    Some("Orphan") => draft.deletion_policy = DeletionPolicy::Orphan,
+                    Some(other) => {
+                        let what = format!("`{other}` is neither `Delete` nor `Orphan`");
+                        let meant =
+                            closest(other, ["Delete", "Orphan"]).map(|meant| format!("did you mean `{meant}`?"));
+                        self.problem(value.line, field(&at), what, meant);
+                    }
+                },
+                "import" => {
+                    for entry in self.entries(value, &at) {
+                        match entry.key.as_ref() {
+                            "id" => draft.import = self.text(&entry.value, &["spec", "import", "id"]),
+                            _ => self.unknown(entry, &at, &["id"]),
+                        }
+                    }
+                }
+                // Locally everything is done as the user who runs it.
+                "serviceAccountName" => drop(self.text(value, &at)),
+                "suspend" => draft.suspended |= self.boolean(value, &at).unwrap_or_default(),
+                "timeouts" => self.timeouts(value, draft),
+                _ => self.unknown(entry, &["spec"], SPEC),
+            }
+        }
+        config
+    }
+
+    fn dependencies(&mut self, tree: &Tree, interner: &mut Interner) -> Vec<Arc<str>> {
+        let items = match &tree.node {
+            Node::List(items) => items.as_slice(),
+            Node::Null => &[],
+            _ => {
+                self.wrong(tree, field(&["spec", "dependsOn"]), "a list");
+                &[]
+            }
+        };
+        let mut names = Vec::with_capacity(items.len());
+        for (index, item) in items.iter().enumerate() {
+            let at = field(&["spec", "dependsOn"]).index(index);
+            let Node::Map(entries) = &item.node else {
+                self.wrong(item, at, "a map with a `name`");
+                continue;
+            };
+            if item.get("name").is_none() {
+                self.problem(
+                    item.line,
+                    at.clone(),
+                    "it has no name",
+                    Some("write `name: ` and the Resource".to_owned()),
+                );
+            }
+            for entry in entries {
+                match (entry.key.as_ref(), &entry.value.node) {
+                    ("name", Node::String(text)) => names.push(interner.get(text)),
+                    ("name", _) => self.wrong(&entry.value, at.name("name"), "a text"),
+                    _ => self.unknown_at(entry, &at, &["name"]),
+                }
+            }
+        }
+        names
+    }
+
+    fn lifecycle(&mut self, tree: &Tree, draft: &mut Draft) {
+        let at = ["spec", "lifecycle"];
+        for entry in self.entries(tree, &at) {
+            let place = [at[0], at[1], entry.key.as_ref()];
+            match entry.key.as_ref() {
+                "createBeforeDestroy" => draft.create_before_destroy = self.boolean(&entry.value, &place),
+                "preventDestroy" => draft.prevent_destroy = self.boolean(&entry.value, &place).unwrap_or_default(),
+                _ => self.unknown(entry, &at, &["createBeforeDestroy", "preventDestroy"]),
+            }
+        }
+    }
+
+    fn timeouts(&mut self, tree: &Tree, draft: &mut Draft) {
+        const NAMES: [&str; 4] = ["create", "update", "delete", "read"];
+        for entry in self.entries(tree, &["spec", "timeouts"]) {
+            match NAMES.iter().position(|name| *name == entry.key.as_ref()) {
+                Some(position) => {
+                    draft.timeouts[position] = self.text(&entry.value, &["spec", "timeouts", &entry.key]);
+                }
+                None => self.unknown(entry, &["spec", "timeouts"], &NAMES),
+            }
+        }
+    }
+
+    /// The entries of a map; none, with an error, of anything else but null.
+    fn entries<'t>(&mut self, tree: &'t Tree, at: &[&str]) -> &'t [Entry] {
+        match &tree.node {
+            Node::Map(entries) => entries,
+            Node::Null => &[],
+            _ => {
+                self.wrong(tree, field(at), "a map");
+                &[]
+            }
+        }
+    }
+
+    fn text(&mut self, tree: &Tree, at: &[&str]) -> Option<Arc<str>> {
+        match &tree.node {
+            Node::String(text) => Some(text.clone()),
+            Node::Null => None,
+            _ => {
+                self.wrong(tree, field(at), "a text");
+                None
+            }
+        }
+    }
+
+    fn boolean(&mut self, tree: &Tree, at: &[&str]) -> Option<bool> {
+        match &tree.node {
+            Node::Bool(bool) => Some(*bool),
+            Node::Null => None,
+            _ => {
+                self.wrong(tree, field(at), "true or false");
+                None
+            }
+        }
+    }
+
+    fn wrong(&mut self, tree: &Tree, at: Path, expected: &str) {
+        let hint = match (&tree.node, expected) {
+            (Node::Bool(_) | Node::Number(_), "a text") => Some("quote it".to_owned()),
+            (Node::String(_), "true or false") => Some("write `true` or `false` without quotes".to_owned()),
+            _ => None,
+        };
+        self.problem(tree.line, at, format!("{} stands where {expected} is needed", tree.describe()), hint);
+    }
+
+    fn unknown(&mut self, entry: &Entry, at: &[&str], known: &[&str]) {
+        self.unknown_at(entry, &field(at), known);
+    }
+
+    fn unknown_at(&mut self, entry: &Entry, at: &Path, known: &[&str]) {
+        let hint = match closest(&entry.key, known.iter().copied()) {
+            Some(meant) => format!("did you mean `{meant}`?"),
+            None => format!("known are {}", known.join(", ")),
+        };
+        self.problem(entry.line, at.name(entry.key.clone()), "there is no such field", Some(hint));
+    }
+}

@@ -1,0 +1,253 @@
+//! Reads the desired state from files. The only file of `load` that does I/O.
+//!
+//! Takes what `-f` names: folders (not their sub-folders, as `kubectl` has it), files, or `-` for standard input.
+//! Gives everything that could be read, and says what could not: as long as [`Config::incomplete`] is not empty,
+//! nobody can tell what is no longer wanted.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::intern::Interner;
+use super::manifest::{self, Manifest};
+use super::{Config, Instance, decode, yaml};
+use crate::model::{Address, Diagnostic, Diagnostics, Reason, Source, Value};
+
+/// What a source holds.
+#[derive(Clone, Debug, Default)]
+pub struct Loaded {
+    /// The desired state. Problems that concern a Resource are in its instance; what could not be read at all is in
+    /// `incomplete`, also that there is no Resource at all.
+    pub config: Config,
+    /// `ns` of expressions: name, labels and annotations of the namespace.
+    pub namespace: Value,
+    /// Warnings that concern no Resource.
+    pub diagnostics: Diagnostics,
+}
+
+/// The namespace when no document names one.
+const DEFAULT_NAMESPACE: &str = "default";
+
+/// A file, or standard input, as text.
+struct Text {
+    name: Arc<str>,
+    text: String,
+}
+
+/// Reads every source. It does not fail: a source that cannot be read makes the result incomplete.
+pub fn read(paths: &[PathBuf]) -> Loaded {
+    let mut incomplete = Vec::new();
+    let mut texts = Vec::new();
+    for path in paths {
+        match files(path) {
+            Ok(files) => {
+                for file in files {
+                    match text(&file) {
+                        Ok(text) => texts.push(Text { name: file.to_string_lossy().into(), text }),
+                        Err(error) => incomplete.push(unreadable(&file, &error)),
+                    }
+                }
+            }
+            Err(error) => incomplete.push(unreadable(path, &error)),
+        }
+    }
+    let pieces: Vec<Piece<'_>> = texts.iter().flat_map(pieces).collect();
+    assemble(decode_all(&pieces), incomplete)
+}
+
+/// Reads texts that are no files, by name: for tests and for callers that have read them themselves.
+pub fn read_texts(texts: &[(&str, &str)]) -> Loaded {
+    let texts: Vec<Text> =
+        texts.iter().map(|(name, text)| Text { name: (*name).into(), text: (*text).to_owned() }).collect();
+    let pieces: Vec<Piece<'_>> = texts.iter().flat_map(pieces).collect();
+    assemble(decode_all(&pieces), Vec::new())
+}
+
+fn unreadable(path: &Path, error: &std::io::Error) -> Diagnostic {
+    Diagnostic::general(Reason::SourceIncomplete, format!("{} cannot be read", path.display()))
+        .because(error.to_string())
+}
+
+/// The manifests that a path stands for, sorted. Hidden files are skipped.
+fn files(path: &Path) -> std::io::Result<Vec<PathBuf>> {
+    if path.as_os_str() == "-" || !std::fs::metadata(path)?.is_dir() {
+        return Ok(vec![path.to_owned()]);
+    }
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(path)? {
+        let file = entry?.path();
+        let hidden = file.file_name().is_none_or(|name| name.to_string_lossy().starts_with('.'));
+        let manifest =
+            file.extension().is_some_and(|extension| ["yaml", "yml", "json"].iter().any(|known| extension == *known));
+        if manifest && !hidden && !std::fs::metadata(&file)?.is_dir() {
+            files.push(file);
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+fn text(file: &Path) -> std::io::Result<String> {
+    let mut text = if file.as_os_str() == "-" {
+        let mut text = String::new();
+        std::io::stdin().lock().read_to_string(&mut text)?;
+        text
+    } else {
+        std::fs::read_to_string(file)?
+    };
+    if text.starts_with('\u{feff}') {
+        text.drain(..'\u{feff}'.len_utf8());
+    }
+    Ok(text)
+}
+
+/// A stretch of a text that can be parsed by itself.
+struct Piece<'a> {
+    file: &'a Arc<str>,
+    first_line: usize,
+    text: &'a str,
+}
+
+/// Splits a text at its `---` lines, which end a document wherever they stand. So a document that cannot be read
+/// spoils no other one, and documents can be parsed in parallel. A text with directives stays in one piece, since
+/// these stand before the line.
+fn pieces(source: &Text) -> Vec<Piece<'_>> {
+    let text = source.text.as_str();
+    let mut pieces = Vec::new();
+    if text.starts_with('%') || text.contains("\n%") {
+        return vec![Piece { file: &source.name, first_line: 1, text }];
+    }
+    let (mut start, mut first_line) = (0, 1);
+    let mut push = |from: usize, to: usize| {
+        let piece = &text[from..to];
+        pieces.push(Piece { file: &source.name, first_line, text: piece });
+        first_line += piece.bytes().filter(|byte| *byte == b'\n').count();
+    };
+    for (found, _) in text.match_indices("\n---") {
+        let at = found + 1;
+        if matches!(text.as_bytes().get(at + 3), None | Some(b'\n' | b'\r' | b' ' | b'\t')) {
+            push(start, at);
+            start = at;
+        }
+    }
+    push(start, text.len());
+    pieces
+}
+
+/// Parses and decodes, on as many threads as there are processors when there is much to do.
+fn decode_all(pieces: &[Piece<'_>]) -> Vec<Manifest> {
+    // Below this many bytes a thread costs more than it saves.
+    const WORTH_A_THREAD: usize = 64 * 1024;
+    let bytes: usize = pieces.iter().map(|piece| piece.text.len()).sum();
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(1 + bytes / WORTH_A_THREAD);
+    if threads == 1 {
+        return decode_some(pieces);
+    }
+    let mut shares = Vec::with_capacity(threads);
+    let (mut start, mut size) = (0, 0);
+    for (index, piece) in pieces.iter().enumerate() {
+        size += piece.text.len();
+        if size >= bytes.div_ceil(threads) || index + 1 == pieces.len() {
+            shares.push(&pieces[start..=index]);
+            (start, size) = (index + 1, 0);
+        }
+    }
+    std::thread::scope(|scope| {
+        let running: Vec<_> = shares.into_iter().map(|share| scope.spawn(|| decode_some(share))).collect();
+        let joined =
+            running.into_iter().map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        joined.flatten().collect()
+    })
+}
+
+fn decode_some(pieces: &[Piece<'_>]) -> Vec<Manifest> {
+    let mut interner = Interner::default();
+    let mut found = Vec::with_capacity(pieces.len());
+    for piece in pieces {
+        let (documents, fault) = yaml::read(piece.text, piece.first_line, &mut interner);
+        for document in &documents {
+            manifest::decode(document, piece.file, &mut interner, &mut found);
+        }
+        if let Some(fault) = fault {
+            found.push(Manifest::Unreadable(manifest::diagnostic(&fault, piece.file, false)));
+        }
+    }
+    found
+}
+
+/// Puts the manifests together in the order in which they were read.
+fn assemble(manifests: Vec<Manifest>, incomplete: Diagnostics) -> Loaded {
+    let mut loaded = Loaded::default();
+    loaded.config.incomplete = incomplete;
+    let mut namespaces = BTreeMap::new();
+    // The namespace that the first document names; a Namespace document names its own.
+    let mut namespace: Option<Arc<str>> = None;
+    for manifest in manifests {
+        match manifest {
+            Manifest::Resource(mut instance, named) => {
+                if let Some(problem) = other_namespace(&mut namespace, named, instance.source.clone()) {
+                    instance.problems.push(Diagnostic { address: Some(instance.address.clone()), ..problem });
+                }
+                insert(&mut loaded.config.instances, *instance);
+            }
+            Manifest::Kept(named, source) => {
+                loaded.diagnostics.extend(other_namespace(&mut namespace, named, Some(source)));
+            }
+            Manifest::Namespace(name, value) => {
+                namespaces.insert(name, value);
+            }
+            Manifest::Ignored(problem) => loaded.diagnostics.push(problem),
+            Manifest::Unreadable(problem) => loaded.config.incomplete.push(problem),
+        }
+    }
+    // Where something could not be read, that is the reason; one error is enough.
+    if loaded.config.instances.is_empty() && loaded.config.incomplete.is_empty() {
+        let problem = Diagnostic::general(Reason::SourceIncomplete, "there is no Resource in the source");
+        loaded.config.incomplete.push(problem.hint("`purlin destroy` destroys everything on purpose"));
+    }
+    let only = || (namespaces.len() == 1).then(|| namespaces.keys().next().cloned()).flatten();
+    let namespace = namespace.or_else(only).unwrap_or_else(|| DEFAULT_NAMESPACE.into());
+    let empty = || manifest::namespace_value(&namespace, Value::map::<Arc<str>>([]), Value::map::<Arc<str>>([]));
+    loaded.namespace = namespaces.remove(&namespace).unwrap_or_else(empty);
+    loaded.config.namespace = namespace;
+    loaded
+}
+
+/// The problem of a document that names another namespace than those before it.
+fn other_namespace(
+    first: &mut Option<Arc<str>>,
+    named: Option<Arc<str>>,
+    source: Option<Source>,
+) -> Option<Diagnostic> {
+    let named = named?;
+    let first = first.get_or_insert_with(|| named.clone());
+    if *first == named {
+        return None;
+    }
+    let what = format!("the namespace is `{named}`, and `{first}` in documents before it");
+    let problem = Diagnostic::general(Reason::InvalidManifest, what).at(decode::field(&["metadata", "namespace"]));
+    Some(problem.from_source(source).hint("keep one folder and one state file for each namespace"))
+}
+
+/// Adds an instance. Of two with one name the first stays, with an error that names both places.
+fn insert(instances: &mut BTreeMap<Address, Arc<Instance>>, instance: Instance) {
+    match instances.entry(instance.address.clone()) {
+        Entry::Vacant(entry) => drop(entry.insert(Arc::new(instance))),
+        Entry::Occupied(mut entry) => {
+            let kept = Arc::make_mut(entry.get_mut());
+            let place = |source: &Option<Source>| source.as_ref().map(ToString::to_string).unwrap_or_default();
+            let what = format!("the name stands in {} and in {}", place(&kept.source), place(&instance.source));
+            kept.problems.push(
+                Diagnostic::error(&instance.address, Reason::InvalidManifest, what)
+                    .at(decode::field(&["metadata", "name"]))
+                    .from_source(instance.source)
+                    .hint("names are unique in a namespace; rename one of them"),
+            );
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

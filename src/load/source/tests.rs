@@ -1,0 +1,241 @@
+use std::fmt::Write as _;
+
+use expect_test::{Expect, expect};
+
+use super::*;
+
+const HEAD: &str = "apiVersion: purlin.dev/v1alpha1\nkind: Resource\n";
+
+/// Everything that was read and told: instances with their problems, what is incomplete, warnings.
+fn show(loaded: &Loaded) -> String {
+    let mut shown = format!("namespace {}\n", loaded.config.namespace);
+    for instance in loaded.config.instances.values() {
+        writeln!(shown, "{} {}", instance.address, instance.type_name).unwrap();
+        for problem in &instance.problems {
+            writeln!(shown, "  {problem}").unwrap();
+        }
+    }
+    for problem in &loaded.config.incomplete {
+        writeln!(shown, "incomplete: {problem}").unwrap();
+    }
+    for problem in &loaded.diagnostics {
+        writeln!(shown, "{:?}: {problem}", problem.severity).unwrap();
+    }
+    shown
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "`expect!` makes values")]
+fn check(texts: &[&str], expected: Expect) {
+    let names = ["a.yaml", "b.yaml"];
+    let texts: Vec<(&str, &str)> = names.into_iter().zip(texts.iter().copied()).collect();
+    expected.assert_eq(&show(&read_texts(&texts)));
+}
+
+#[test]
+fn every_document_is_read() {
+    let a = format!(
+        "# comment\n---\n{HEAD}metadata: {{name: web, namespace: shop}}\nspec: {{type: t}}\n---\n---\n\
+         {HEAD}metadata: {{name: db}}\nspec:\n  type: t\n"
+    );
+    let b = r#"{"apiVersion": "v1", "kind": "List", "items": [
+        {"apiVersion": "purlin.dev/v1alpha1", "kind": "Resource", "metadata": {"name": "c"}, "spec": {"type": "t"}},
+        {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}}]}"#;
+    check(
+        &[&a, b],
+        expect![[r#"
+        namespace shop
+        c t
+        db t
+        web t
+    "#]],
+    );
+}
+
+#[test]
+fn a_namespace_document_gives_ns() {
+    let text = format!(
+        "apiVersion: v1\nkind: Namespace\nmetadata: {{name: shop, labels: {{team: blue}}}}\n---\n\
+         {HEAD}metadata: {{name: a}}\nspec: {{type: t}}\n"
+    );
+    let loaded = read_texts(&[("a.yaml", &text)]);
+    assert_eq!(loaded.config.namespace.as_ref(), "shop");
+    assert_eq!(loaded.namespace.to_json().to_string(), r#"{"annotations":{},"labels":{"team":"blue"},"name":"shop"}"#);
+}
+
+#[test]
+fn an_unknown_field_has_its_line_and_a_suggestion() {
+    check(
+        &[&format!(
+            "{HEAD}metadata: {{name: a, lables: {{}}}}\nspec:\n  typ: t\n  dependson: []\n  type: t\n  lifecycle:\n    prevent: 1\n\
+             extra: 1\n"
+        )],
+        expect![[r#"
+            namespace default
+            a t
+              a.yaml:3: a: metadata.lables: there is no such field (hint: did you mean `labels`?)
+              a.yaml:5: a: spec.typ: there is no such field (hint: did you mean `type`?)
+              a.yaml:6: a: spec.dependson: there is no such field (hint: did you mean `dependsOn`?)
+              a.yaml:9: a: spec.lifecycle.prevent: there is no such field (hint: known are createBeforeDestroy, preventDestroy)
+              a.yaml:10: a: extra: there is no such field (hint: known are apiVersion, kind, metadata, spec, status)
+        "#]],
+    );
+}
+
+#[test]
+fn a_field_of_the_wrong_type_has_its_line() {
+    check(
+        &[&format!(
+            "{HEAD}metadata:\n  name: a\n  labels: {{x: 1}}\nspec:\n  type: 7\n  config: [1]\n  suspend: yes\n  lifecycle:\n    \
+             createBeforeDestroy: 'true'\n  deletionPolicy: orphan\n  timeouts: {{create: 30}}\n  dependsOn: [x, {{nam: y}}]\n"
+        )],
+        expect![[r#"
+            namespace default
+            a 
+              a.yaml:9: a: `yes` is read by YAML 1.2 here, and is a boolean for kubectl, which reads YAML 1.1 (hint: write `true` or `false`, or quote it if it is a text)
+              a.yaml:5: a: metadata.labels.x: a number stands where a text is needed (hint: quote it)
+              a.yaml:7: a: spec.type: a number stands where a text is needed (hint: quote it)
+              a.yaml:8: a: spec.config: a list stands where a map is needed
+              a.yaml:9: a: spec.suspend: a text stands where true or false is needed (hint: write `true` or `false` without quotes)
+              a.yaml:11: a: spec.lifecycle.createBeforeDestroy: a text stands where true or false is needed (hint: write `true` or `false` without quotes)
+              a.yaml:12: a: spec.deletionPolicy: `orphan` is neither `Delete` nor `Orphan` (hint: did you mean `Orphan`?)
+              a.yaml:13: a: spec.timeouts.create: a number stands where a text is needed (hint: quote it)
+              a.yaml:14: a: spec.dependsOn[0]: a text stands where a map with a `name` is needed
+              a.yaml:14: a: spec.dependsOn[1]: it has no name (hint: write `name: ` and the Resource)
+              a.yaml:14: a: spec.dependsOn[1].nam: there is no such field (hint: did you mean `name`?)
+        "#]],
+    );
+}
+
+#[test]
+fn a_bad_value_has_its_line() {
+    check(
+        &[&format!(
+            "{HEAD}metadata: {{name: Web_1}}\n---\n\
+             {HEAD}metadata: {{name: b}}\nspec:\n  type: t\n  type: u\n  config:\n    x: |\n      one\n      ${{b.id}}\n    y: ${{count.index}}\n  \
+             timeouts:\n    read: 0s\n"
+        )],
+        expect![[r#"
+            namespace default
+            Web_1 
+              a.yaml:3: Web_1: metadata.name: `Web_1` is no DNS label (hint: at most 63 lower-case letters, digits and `-`, beginning and ending with a letter or digit)
+              a.yaml:1: Web_1: spec.type: the type is missing (hint: name the provider's type, such as `terraform_data`)
+            b t
+              a.yaml:10: b: the key `type` stands here and in line 9
+              a.yaml:17: b: spec.timeouts.read: `0s` is no duration longer than nothing (hint: write it as `30m` or `1h30m`)
+              a.yaml:15: b: spec.config.y: `${count.index}` at column 1: `count` is reserved: it stands for no value here: expressions read Resources by name, `ns` and `resources` (hint: for the Resource of that name write `resources["count"]`)
+              a.yaml:12: b: spec.config.x: `b` refers to itself (hint: an object can only use values of other objects)
+        "#]],
+    );
+}
+
+#[test]
+fn one_name_in_two_places_is_an_error_that_names_both() {
+    let text = format!("{HEAD}metadata: {{name: a}}\nspec: {{type: t}}\n");
+    check(
+        &[&text, &format!("\n\n{text}")],
+        expect![[r#"
+        namespace default
+        a t
+          b.yaml:3: a: metadata.name: the name stands in a.yaml:1 and in b.yaml:3 (hint: names are unique in a namespace; rename one of them)
+    "#]],
+    );
+}
+
+#[test]
+fn documents_of_two_namespaces_are_an_error() {
+    let text = |name: &str, namespace: &str| {
+        format!("{HEAD}metadata: {{name: {name}, namespace: {namespace}}}\nspec: {{type: t}}\n")
+    };
+    check(
+        &[&text("a", "one"), &text("b", "two")],
+        expect![[r#"
+        namespace one
+        a t
+        b t
+          b.yaml:1: b: metadata.namespace: the namespace is `two`, and `one` in documents before it (hint: keep one folder and one state file for each namespace)
+    "#]],
+    );
+}
+
+#[test]
+fn a_document_that_cannot_be_read_spoils_no_other_but_makes_the_source_incomplete() {
+    check(
+        &[&format!(
+            "{HEAD}metadata: {{name: a}}\nspec: {{type: [}}\n---\n{HEAD}metadata: {{name: b}}\nspec: {{type: t}}\n---\n\
+             kind: Resource\n---\nmetadata: {{name: c}}\n---\njust text\n---\n{HEAD}spec: {{}}\n"
+        )],
+        expect![[r#"
+            namespace default
+            b t
+            incomplete: a.yaml:4: mismatched bracket '[' closed by '}'
+            incomplete: a.yaml:11: the Resource has no name (hint: set `metadata.name`)
+            incomplete: a.yaml:13: the document has no `kind` (hint: every document begins with `apiVersion` and `kind`)
+            incomplete: a.yaml:15: the document has no `kind` (hint: every document begins with `apiVersion` and `kind`)
+            incomplete: a.yaml:17: the Resource has no name (hint: set `metadata.name`)
+        "#]],
+    );
+}
+
+#[test]
+fn a_document_whose_name_can_be_read_counts_as_present() {
+    check(
+        &["apiVersion: purlin.dev/v2\nkind: Resource\nmetadata: {name: a}\n---\n\
+           apiVersion: purlin.dev/v1alpha1\nkind: Resouce\nmetadata: {name: b}\nspec: {type: t}\n---\n\
+           kind: Resource\nmetadata: {name: c}\nspec: {type: t}\n"],
+        expect![[r#"
+            namespace default
+            a 
+              a.yaml:1: a: apiVersion: `purlin.dev/v2` is not served (hint: write `apiVersion: purlin.dev/v1alpha1`)
+              a.yaml:1: a: spec.type: the type is missing (hint: name the provider's type, such as `terraform_data`)
+            b t
+              a.yaml:6: b: kind: `Resouce` is no kind of this version (hint: write `kind: Resource`)
+            c t
+              a.yaml:10: c: apiVersion: it is missing (hint: write `apiVersion: purlin.dev/v1alpha1`)
+        "#]],
+    );
+}
+
+#[test]
+fn other_kinds_are_ignored_aloud_and_no_resource_at_all_is_incomplete() {
+    check(
+        &["apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\n"],
+        expect![[r#"
+        namespace default
+        incomplete: there is no Resource in the source (hint: `purlin destroy` destroys everything on purpose)
+        Warning: a.yaml:1: apps/v1 Deployment is ignored (hint: only Resource, ConfigMap, Secret and Namespace mean something here)
+    "#]],
+    );
+}
+
+#[test]
+fn a_folder_is_read_without_its_sub_folders_and_hidden_files() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::create_dir(dir.path().join("sub")).unwrap();
+    for (name, resource) in
+        [("b.yml", "b"), ("a.yaml", "a"), ("c.json", "c"), (".d.yaml", "d"), ("e.txt", "e"), ("sub/f.yaml", "f")]
+    {
+        let text = format!("{HEAD}metadata: {{name: {resource}}}\nspec: {{type: t}}\n");
+        std::fs::write(dir.path().join(name), text).unwrap();
+    }
+    let loaded = read(&[dir.path().to_owned()]);
+    let names: Vec<_> = loaded.config.instances.keys().map(ToString::to_string).collect();
+    assert_eq!((names, loaded.config.incomplete.len()), (vec!["a".to_owned(), "b".to_owned(), "c".to_owned()], 0));
+    let missing = read(&[dir.path().join("missing.yaml"), dir.path().join("a.yaml")]);
+    assert_eq!((missing.config.instances.len(), missing.config.incomplete.len()), (1, 1));
+}
+
+#[test]
+fn many_documents_are_read_in_parallel_with_their_lines() {
+    let document = |n: usize| {
+        let config = format!("{{a: \"${{n{}.id}}\", b: \"${{+}}\"}}", (n + 1) % 2000);
+        format!("---\n{HEAD}metadata: {{name: n{n}}}\nspec:\n  type: t\n  config: {config}\n")
+    };
+    let text: String = (0..2000).map(document).collect();
+    let loaded = read_texts(&[("a.yaml", &text)]);
+    assert_eq!((loaded.config.instances.len(), loaded.config.incomplete.len()), (2000, 0));
+    for instance in loaded.config.instances.values() {
+        let n: usize = instance.address.name[1..].parse().unwrap();
+        let lines = (instance.source.as_ref().unwrap().line, instance.problems[0].source.as_ref().unwrap().line);
+        assert_eq!(lines, (2 + n * 7, 7 + n * 7));
+    }
+}

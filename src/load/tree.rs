@@ -1,0 +1,118 @@
+//! A document as read: plain values, each with the line it was given at.
+
+use std::sync::Arc;
+
+use super::intern::Interner;
+use crate::model::{Number, Path, Segment};
+
+/// A value with its place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tree {
+    /// The line, from 1; 0 when it comes from the API server.
+    pub line: usize,
+    /// What stands there.
+    pub node: Node,
+}
+
+/// What a document can hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Node {
+    /// Nothing.
+    Null,
+    /// A boolean.
+    Bool(bool),
+    /// A number.
+    Number(Number),
+    /// A text.
+    String(Arc<str>),
+    /// A list.
+    List(Vec<Tree>),
+    /// A map, in the order given, without duplicate keys.
+    Map(Vec<Entry>),
+}
+
+/// One key of a map.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// The key.
+    pub key: Arc<str>,
+    /// The line of the key.
+    pub line: usize,
+    /// Its value.
+    pub value: Tree,
+}
+
+impl Tree {
+    /// A JSON map from the API server.
+    pub fn from_json_map(map: &serde_json::Map<String, serde_json::Value>, interner: &mut Interner) -> Self {
+        let entries = map
+            .iter()
+            .map(|(key, value)| Entry { key: interner.get(key), line: 0, value: Self::from_json(value, interner) })
+            .collect();
+        Self { line: 0, node: Node::Map(entries) }
+    }
+
+    /// A JSON value from the API server.
+    pub fn from_json(json: &serde_json::Value, interner: &mut Interner) -> Self {
+        use serde_json::Value as Json;
+        let node = match json {
+            Json::Null => Node::Null,
+            Json::Bool(bool) => Node::Bool(*bool),
+            Json::Number(number) => number
+                .as_i64()
+                .map(Number::Int)
+                .or_else(|| Number::parse(&number.to_string()))
+                .map_or(Node::Null, Node::Number),
+            Json::String(text) => Node::String(text.as_str().into()),
+            Json::Array(items) => Node::List(items.iter().map(|item| Self::from_json(item, interner)).collect()),
+            Json::Object(map) => return Self::from_json_map(map, interner),
+        };
+        Self { line: 0, node }
+    }
+
+    /// The value of a key, when this is a map that has it.
+    pub fn get(&self, key: &str) -> Option<&Self> {
+        match &self.node {
+            Node::Map(entries) => entries.iter().find(|entry| entry.key.as_ref() == key).map(|entry| &entry.value),
+            _ => None,
+        }
+    }
+
+    /// The text, when this is one.
+    pub fn as_str(&self) -> Option<&str> {
+        match &self.node {
+            Node::String(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// What it is, in words: `a list`.
+    pub fn describe(&self) -> &'static str {
+        match self.node {
+            Node::Null => "null",
+            Node::Bool(_) => "a boolean",
+            Node::Number(_) => "a number",
+            Node::String(_) => "a text",
+            Node::List(_) => "a list",
+            Node::Map(_) => "a map",
+        }
+    }
+
+    /// The line of the deepest place on the way to `path`: its key's, where there is one.
+    pub fn line_of(&self, path: &Path) -> usize {
+        let mut here = self;
+        let mut line = self.line;
+        for segment in &path.0 {
+            let next = match (&here.node, segment) {
+                (Node::Map(entries), Segment::Name(name)) => {
+                    entries.iter().find(|entry| entry.key == *name).map(|entry| (entry.line, &entry.value))
+                }
+                (Node::List(items), Segment::Index(index)) => items.get(*index).map(|item| (item.line, item)),
+                _ => None,
+            };
+            let Some((at, value)) = next else { break };
+            (line, here) = (at, value);
+        }
+        line
+    }
+}

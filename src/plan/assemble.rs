@@ -1,0 +1,385 @@
+//! From decisions to the plan: changes in address order, what the executor needs for each step, and what is to be told.
+
+use std::sync::Arc;
+
+use super::draft::{Block, Draft, LeftoverDraft};
+use super::inherit::Inheritance;
+use super::scene::{Id, Scene, Subject};
+use super::{EffectiveLifecycle, Mode, Plan, Prepared, draw, settle};
+use crate::load::{DeletionPolicy, Instance};
+use crate::model::{
+    Action, Address, Change, DeposedKey, Diagnostic, Diagnostics, ObjectStatus, Reason, RecordedObject, ReplaceOrder,
+    Severity, Value,
+};
+
+/// How many objects of a chain are told before it is cut.
+const LONGEST_CHAIN: usize = 16;
+
+/// After so many failures in a row a one-off run warns, where controller and `dev` stop.
+const MANY_FAILED_CREATES: u32 = 3;
+
+/// Makes the plan of settled drafts.
+pub(super) fn assemble(scene: &Scene<'_>, drafts: Vec<Option<Draft>>, flags: &Inheritance) -> Plan {
+    let mut plan = Plan {
+        wants: wants(scene),
+        lifecycle: lifecycle(scene, flags),
+        changes: Vec::with_capacity(drafts.len()),
+        ..Plan::default()
+    };
+    let mut diagnostics = Told { found: Vec::new() };
+    warn_of_orphans(scene, &drafts, &mut diagnostics);
+    let again = must_run_again(scene, &drafts);
+    let mut prepared = Vec::new();
+    for (id, draft) in drafts.into_iter().enumerate() {
+        let Some(mut draft) = draft else { continue };
+        let subject = scene.subjects[id];
+        let leftovers = std::mem::take(&mut draft.leftovers);
+        let blocked = draft.block.as_deref().map(Block::reason);
+        draft_diagnostics(scene, id, &mut draft, flags, &mut diagnostics);
+        if let Some(step) = prepare(scene, id, &mut draft, flags) {
+            prepared.push((subject.address.clone(), step));
+        }
+        if shown(subject, &draft, &leftovers) {
+            plan.changes.push(change(scene, id, draft));
+        }
+        for leftover in leftovers {
+            // What blocks the object and with it the leftover is told once.
+            if let Some(block) = leftover.block.as_deref().filter(|block| Some(block.reason()) != blocked) {
+                diagnostics.extend(id, block.diagnostics.iter().cloned());
+            }
+            plan.changes.push(leftover_change(scene, id, leftover));
+        }
+    }
+    plan.prepared = prepared.into_iter().collect();
+    plan.diagnostics = diagnostics.in_order(scene);
+    plan.diagnostics.extend(again);
+    plan
+}
+
+/// An object of which nothing is left but leftovers has no entry of its own.
+fn shown(subject: Subject<'_>, draft: &Draft, leftovers: &[LeftoverDraft]) -> bool {
+    subject.wanted || subject.current().is_some() || leftovers.is_empty() || draft.is_blocked()
+}
+
+fn change(scene: &Scene<'_>, id: Id, draft: Draft) -> Change {
+    let subject = scene.subjects[id];
+    let recorded = subject.current().map(|object| object.value.clone());
+    let running = scene.running.get(&id);
+    let prior = draft.prior.as_ref().map(|object| object.value.clone());
+    let (before, after) = match draft.action {
+        _ if running.is_some() => (recorded, running.and_then(|running| running.planned.clone())),
+        Action::NoOp => (prior.clone(), prior),
+        Action::Record => (recorded, prior),
+        Action::Create => (None, draft.planned.map(|planned| planned.value)),
+        Action::Update | Action::Replace => {
+            let planned = draft.planned.as_ref().map(|planned| planned.value.clone());
+            return finish_change(scene, subject, Draft { prior: None, ..draft }, prior, planned);
+        }
+        Action::Destroy | Action::Forget => (prior.or(recorded), None),
+        Action::Blocked => (recorded, None),
+    };
+    finish_change(scene, subject, Draft { planned: None, prior: None, ..draft }, before, after)
+}
+
+fn finish_change(
+    scene: &Scene<'_>,
+    subject: Subject<'_>,
+    draft: Draft,
+    before: Option<Value>,
+    after: Option<Value>,
+) -> Change {
+    let order = (draft.action == Action::Replace).then_some(if draft.create_first {
+        ReplaceOrder::CreateFirst
+    } else {
+        ReplaceOrder::DestroyFirst
+    });
+    let told = draft.block.as_deref().or(draft.hold_destroy.as_deref());
+    Change {
+        address: subject.address.clone(),
+        deposed: None,
+        type_name: subject.type_name(),
+        action: draft.action,
+        order,
+        forget: draft.forget,
+        hold_destroy: draft.hold_destroy.as_deref().map(Block::reason),
+        blocked: draft.block.as_deref().map(Block::reason),
+        message: told.map(|block| block.leading().message()).unwrap_or_default(),
+        waiting_for: told.map(|block| scene.addresses(block.waiting_for.iter().copied())).unwrap_or_default(),
+        replace_paths: draft.planned.map(|planned| planned.replace_paths).unwrap_or_default(),
+        because: draft.because,
+        before,
+        after,
+    }
+}
+
+fn leftover_change(scene: &Scene<'_>, id: Id, leftover: LeftoverDraft) -> Change {
+    let block = leftover.block.as_deref();
+    Change {
+        address: scene.address(id).clone(),
+        deposed: Some(leftover.key),
+        type_name: scene.subjects[id].type_name(),
+        action: leftover.action,
+        order: None,
+        forget: leftover.action == Action::Forget,
+        hold_destroy: None,
+        blocked: block.map(Block::reason),
+        message: block.map(|block| block.leading().message()).unwrap_or_default(),
+        waiting_for: block.map(|block| scene.addresses(block.waiting_for.iter().copied())).unwrap_or_default(),
+        replace_paths: Vec::new(),
+        because: leftover.because,
+        before: Some(leftover.object.value.clone()),
+        after: None,
+    }
+}
+
+/// What the executor needs for a step `C(x)`. An object that stays as it is gets a record-only step when its record
+/// does not say what it should.
+fn prepare(scene: &Scene<'_>, id: Id, draft: &mut Draft, flags: &Inheritance) -> Option<Prepared> {
+    let subject = scene.subjects[id];
+    let instance = subject.instance.filter(|_| subject.wanted && !scene.running.contains_key(&id))?;
+    if draft.action == Action::NoOp {
+        let object = draft.prior.clone()?;
+        draft.because =
+            record_only(subject, instance, &object, draft.record_differs, flags.is_on(id)).map(str::to_owned);
+        draft.because.as_ref()?;
+        draft.action = Action::Record;
+        return Some(Prepared {
+            config: Value::Null,
+            planned: object.value.clone(),
+            private: object.private.clone(),
+            recorded: recorded(instance, Some(&object), flags.is_on(id), object.schema_version),
+            prior: Some(object),
+            ..prepared_from(scene, id, draft.action)
+        });
+    }
+    let planned = draft.planned.as_ref().filter(|_| draft.makes())?;
+    let base = draft.prior.as_ref().filter(|_| draft.action == Action::Update);
+    let version = scene.types.schema(&instance.type_name).map_or(0, |schema| schema.version);
+    Some(Prepared {
+        prior: base.cloned(),
+        config: planned.config.clone(),
+        planned: planned.value.clone(),
+        private: planned.private.clone(),
+        entropy: draw::entropy(scene.options.seed, subject.address),
+        replace_paths: planned.replace_paths.clone(),
+        identity: planned.identity.clone(),
+        recorded: recorded(instance, base, flags.is_on(id) || draft.forget, version),
+        ..prepared_from(scene, id, draft.action)
+    })
+}
+
+/// The parts that every step has.
+fn prepared_from(scene: &Scene<'_>, id: Id, action: Action) -> Prepared {
+    let subject = scene.subjects[id];
+    Prepared {
+        prior: None,
+        config: Value::Null,
+        planned: Value::Null,
+        private: Arc::new([]),
+        entropy: [0; 16],
+        replace_paths: Vec::new(),
+        identity: None,
+        recorded: nothing_recorded(),
+        deposed_key: match action {
+            Action::Replace => draw::deposed_key(scene.options.seed, subject.address, subject.record),
+            _ => DeposedKey(0),
+        },
+    }
+}
+
+fn nothing_recorded() -> RecordedObject {
+    RecordedObject {
+        value: Value::Null,
+        private: Arc::new([]),
+        identity: None,
+        schema_version: 0,
+        status: ObjectStatus::Ready,
+        dependencies: Arc::new([]),
+        create_before_destroy: false,
+        prevent_destroy: false,
+        skip_destroy: false,
+        provider_config: "".into(),
+        service_account: "".into(),
+    }
+}
+
+/// What is to be recorded with an object: its flags, its direct dependencies, and as whom it is managed.
+fn recorded(instance: &Instance, base: Option<&Arc<RecordedObject>>, flag: bool, version: u64) -> RecordedObject {
+    let object = base.map_or_else(nothing_recorded, |object| object.as_ref().clone());
+    let dependencies = match base {
+        Some(base) if targets(instance).eq(base.dependencies.iter()) => base.dependencies.clone(),
+        _ => targets(instance).cloned().collect(),
+    };
+    RecordedObject {
+        schema_version: version,
+        dependencies,
+        create_before_destroy: flag,
+        prevent_destroy: instance.prevent_destroy,
+        skip_destroy: instance.deletion_policy == DeletionPolicy::Orphan,
+        service_account: instance.service_account.clone(),
+        ..object
+    }
+}
+
+/// The direct dependencies as they are recorded: in address order, each once, a whole family as one entry.
+fn targets(instance: &Instance) -> impl Iterator<Item = &Address> {
+    let references = &instance.references;
+    let repeated = |at: usize| at > 0 && references[at - 1].target == references[at].target;
+    (0..references.len()).filter(move |at| !repeated(*at)).map(|at| &references[at].target)
+}
+
+/// Why the record of an object that stays as it is must be written, if it must.
+fn record_only(
+    subject: Subject<'_>,
+    instance: &Instance,
+    object: &RecordedObject,
+    differs: Option<&'static str>,
+    flag: bool,
+) -> Option<&'static str> {
+    let rules = [
+        (!targets(instance).eq(object.dependencies.iter()), "its dependencies changed"),
+        (object.create_before_destroy != flag, "its create-before-destroy flag changed"),
+        (object.prevent_destroy != instance.prevent_destroy, "`preventDestroy` changed"),
+        (object.skip_destroy != (instance.deletion_policy == DeletionPolicy::Orphan), "`deletionPolicy` changed"),
+        (object.service_account != instance.service_account, "its service account changed"),
+        (
+            subject.record.is_some_and(|record| record.uid != instance.uid),
+            "another Resource of the same name took it over",
+        ),
+        (has_lost_marks(instance), "its finalizer or its annotation was taken off"),
+    ];
+    differs.or_else(|| rules.into_iter().find(|(changed, _)| *changed).map(|(_, because)| because))
+}
+
+/// A Resource in a cluster says that it has a record; without that its deletion would leave the object behind.
+fn has_lost_marks(instance: &Instance) -> bool {
+    let marked = instance.has_finalizer && instance.record_annotation == instance.uid;
+    !instance.uid.is_empty() && !instance.deleting && !marked
+}
+
+fn wants(scene: &Scene<'_>) -> std::collections::BTreeMap<Address, Arc<[Address]>> {
+    let wanted = (0..scene.subjects.len()).filter(|id| scene.subjects[*id].wanted);
+    wanted
+        .map(|id| {
+            let targets: Arc<[Address]> = scene.wants.of(id).map(|target| scene.address(target).clone()).collect();
+            let recorded = scene.subjects[id].current().map(|object| &object.dependencies);
+            let shared = recorded.filter(|recorded| ***recorded == *targets).cloned();
+            (scene.address(id).clone(), shared.unwrap_or(targets))
+        })
+        .collect()
+}
+
+fn lifecycle(scene: &Scene<'_>, flags: &Inheritance) -> std::collections::BTreeMap<Address, EffectiveLifecycle> {
+    let sources = sources(scene, flags);
+    let one = |id: Id| {
+        let mut chain: Vec<Id> = flags.forced_by(id).take(LONGEST_CHAIN - 1).collect();
+        if let Some(source) = sources[id].filter(|source| chain.last().is_some_and(|last| last != source)) {
+            chain.push(source);
+        }
+        let forced_by = scene.addresses(chain);
+        (scene.address(id).clone(), EffectiveLifecycle { create_before_destroy: flags.is_on(id), forced_by })
+    };
+    let known = |id: &Id| scene.subjects[*id].wanted || scene.subjects[*id].record.is_some();
+    (0..scene.subjects.len()).filter(known).map(one).collect()
+}
+
+/// The object at the end of each chain. Each link is followed once, whatever the chains share.
+fn sources(scene: &Scene<'_>, flags: &Inheritance) -> Vec<Option<Id>> {
+    let mut sources: Vec<Option<Id>> = vec![None; scene.subjects.len()];
+    for id in 0..sources.len() {
+        let mut walked = vec![id];
+        let mut end = None;
+        for next in flags.forced_by(id) {
+            end = sources[next].or(Some(next));
+            if sources[next].is_some() {
+                break;
+            }
+            walked.push(next);
+        }
+        if let Some(end) = end {
+            walked.into_iter().filter(|member| *member != end).for_each(|member| sources[member] = Some(end));
+        }
+    }
+    sources
+}
+
+/// Problems by object, to be told in address order.
+struct Told {
+    found: Vec<(Id, Diagnostic)>,
+}
+
+impl Told {
+    fn extend(&mut self, id: Id, diagnostics: impl IntoIterator<Item = Diagnostic>) {
+        self.found.extend(diagnostics.into_iter().map(|diagnostic| (id, diagnostic)));
+    }
+
+    fn in_order(mut self, scene: &Scene<'_>) -> Diagnostics {
+        self.found.sort_by_key(|(id, _)| *id);
+        let placed = |(id, mut diagnostic): (Id, Diagnostic)| {
+            let instance = scene.subjects[id].instance;
+            diagnostic.source = diagnostic.source.or_else(|| instance.and_then(|instance| instance.source.clone()));
+            diagnostic
+        };
+        self.found.into_iter().map(placed).collect()
+    }
+}
+
+fn draft_diagnostics(scene: &Scene<'_>, id: Id, draft: &mut Draft, flags: &Inheritance, told: &mut Told) {
+    let subject = scene.subjects[id];
+    told.extend(id, std::mem::take(&mut draft.diagnostics));
+    for block in draft.block.iter().chain(draft.hold_destroy.iter()) {
+        told.extend(id, block.diagnostics.iter().cloned());
+    }
+    let Some(instance) = subject.instance.filter(|_| subject.wanted) else { return };
+    let warnings = instance.problems.iter().filter(|problem| problem.severity == Severity::Warning);
+    told.extend(id, warnings.cloned());
+    if instance.create_before_destroy == Some(false) && flags.is_on(id) {
+        let what = "`createBeforeDestroy: false` is overridden";
+        let mut warning = Diagnostic::warning(subject.address, Reason::CreateBeforeDestroyForced, what);
+        if flags.forced_by(id).next().is_some() {
+            warning = warning.because(format!("required by {}", settle::told_chain(scene, flags, id)));
+        }
+        told.extend(id, [warning]);
+    }
+    let failed = subject.record.map_or(0, |record| record.failed_creates);
+    if scene.options.max_failed_creates.is_none() && failed >= MANY_FAILED_CREATES && draft.makes() {
+        let what = format!("the new object failed to be created {failed} times in a row");
+        told.extend(id, [Diagnostic::warning(subject.address, Reason::CreateKeepsFailing, what)]);
+    }
+}
+
+/// An object that stays although it is not managed any more, and used something that is destroyed.
+fn warn_of_orphans(scene: &Scene<'_>, drafts: &[Option<Draft>], told: &mut Told) {
+    let destroyed = |id: Id| {
+        drafts[id].as_ref().is_some_and(|draft| {
+            let replaced = draft.action == Action::Replace && draft.hold_destroy.is_none();
+            !draft.forget && (draft.action == Action::Destroy || replaced)
+        })
+    };
+    for (id, draft) in drafts.iter().enumerate() {
+        // An object that is gone needs nothing any more.
+        if !draft.as_ref().is_some_and(|draft| draft.forget && draft.prior.is_some()) {
+            continue;
+        }
+        for used in scene.used.of(id).filter(|used| destroyed(*used)) {
+            let what = format!("the object stays, and `{}`, which it used, is destroyed", scene.address(used));
+            told.extend(id, [Diagnostic::warning(scene.address(id), Reason::OrphanUsesDestroyed, what)]);
+        }
+    }
+}
+
+/// A one-off run carries out one plan: what waits until something is gone or has run needs another. A loop plans again
+/// by itself.
+fn must_run_again(scene: &Scene<'_>, drafts: &[Option<Draft>]) -> Option<Diagnostic> {
+    if !scene.options.destroy_orphans || scene.options.mode == Mode::Destroy {
+        return None;
+    }
+    let steps = |id: &Id| scene.running.contains_key(id) || drafts[*id].as_ref().is_some_and(Draft::leaves);
+    let waits = |draft: &&Draft| draft.block.as_ref().is_some_and(|block| block.waiting_for.iter().any(steps));
+    let waiting = drafts.iter().flatten().filter(waits).count();
+    (waiting > 0).then(|| {
+        let what = format!("{waiting} object(s) wait for what this plan does");
+        let warning = Diagnostic::general(Reason::RunAgain, what).hint("run apply again");
+        Diagnostic { severity: Severity::Warning, ..warning }
+    })
+}

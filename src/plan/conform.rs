@@ -1,0 +1,230 @@
+//! Configuration against the schema: names, required attributes, types. Terraform's rules, with its conversions between
+//! texts, numbers and booleans.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::load::Instance;
+use crate::model::{Address, AttributeType, Diagnostic, Diagnostics, Number, Path, Reason, Schema, Segment, Value};
+
+/// The field that configuration stands in.
+pub(super) fn config_path() -> Path {
+    Path::default().name("spec").name("config")
+}
+
+/// A path below `spec.config`, from `spec` on.
+pub(super) fn below_config(path: &Path) -> Path {
+    let mut whole = config_path();
+    whole.0.extend(path.0.iter().cloned());
+    whole
+}
+
+/// Problems found below `spec.config`, as problems of the instance.
+pub(super) fn located(instance: &Instance, mut problems: Diagnostics) -> Diagnostics {
+    for problem in &mut problems {
+        problem.address = Some(instance.address.clone());
+        problem.source = problem.source.take().or_else(|| instance.source.clone());
+        problem.path = Some(below_config(&problem.path.take().unwrap_or_default()));
+    }
+    problems
+}
+
+/// The configuration as the schema has it, with every problem found. Without errors it is an object of attributes of
+/// the schema only. Unknown places fit any type.
+pub(super) fn conform(address: &Address, config: Value, schema: &Schema) -> (Value, Diagnostics) {
+    let mut check = Check { address, at: Path::default(), found: Vec::new() };
+    let map = match config {
+        Value::Map(map) => map,
+        Value::Null => Arc::default(),
+        other => {
+            check.report(format!("must be an object, not {}", word(&other)));
+            return (other, check.found);
+        }
+    };
+    let mut converted: Vec<(Arc<str>, Value)> = Vec::new();
+    for (name, value) in map.iter() {
+        let new = check.within(Segment::Name(name.clone()), |check| check.attribute(name, value, schema));
+        converted.extend(new.map(|new| (name.clone(), new)));
+    }
+    for (name, _) in schema.attributes.iter().filter(|(_, attribute)| attribute.required) {
+        if map.get(name).is_none_or(|value| matches!(value.unmarked(), Value::Null)) {
+            check.within(Segment::Name(name.clone()), |check| check.report("is required, but not set".to_owned()));
+        }
+    }
+    if converted.is_empty() {
+        return (Value::Map(map), check.found);
+    }
+    let mut whole = map.as_ref().clone();
+    whole.extend(converted);
+    (Value::Map(Arc::new(whole)), check.found)
+}
+
+struct Check<'a> {
+    address: &'a Address,
+    /// Where the check is.
+    at: Path,
+    found: Diagnostics,
+}
+
+impl Check<'_> {
+    fn within<T>(&mut self, segment: Segment, check: impl FnOnce(&mut Self) -> T) -> T {
+        self.at.0.push(segment);
+        let result = check(self);
+        self.at.0.pop();
+        result
+    }
+
+    fn report(&mut self, what: String) {
+        self.found.push(Diagnostic::error(self.address, Reason::InvalidConfig, what).at(below_config(&self.at)));
+    }
+
+    /// Checks one attribute; gives the converted value when it is not of the attribute's type already.
+    fn attribute(&mut self, name: &str, value: &Value, schema: &Schema) -> Option<Value> {
+        let Some(attribute) = schema.attributes.get(name) else {
+            self.unknown_name(name, schema);
+            return None;
+        };
+        if matches!(value.unmarked(), Value::Null) {
+            return None;
+        }
+        if !attribute.required && !attribute.optional {
+            self.report("is computed by the provider and cannot be set".to_owned());
+            return None;
+        }
+        self.convert(value, &attribute.kind)
+    }
+
+    fn unknown_name(&mut self, name: &str, schema: &Schema) {
+        let settable = schema.attributes.iter().filter(|(_, attribute)| attribute.required || attribute.optional);
+        let nearest = settable.map(|(known, _)| (distance(name, known), known)).min();
+        let what = "is no attribute of this type";
+        let mut diagnostic = Diagnostic::error(self.address, Reason::InvalidConfig, what).at(below_config(&self.at));
+        // Beyond two slips, or a third of the letters, two names are not the same word.
+        let near = |known: &str, distance: usize| distance <= 2.max(known.len().max(name.len()) / 3);
+        if let Some((_, known)) = nearest.filter(|(distance, known)| near(known, *distance)) {
+            diagnostic = diagnostic.hint(format!("did you mean `{known}`?"));
+        }
+        self.found.push(diagnostic);
+    }
+
+    /// The value in the wanted type; `None` when it is already, or when it cannot be, which is reported.
+    fn convert(&mut self, value: &Value, wanted: &AttributeType) -> Option<Value> {
+        match (value, wanted) {
+            (Value::Sensitive(inner), _) => self.convert(inner, wanted).map(Value::into_sensitive),
+            (Value::Null | Value::Unknown, _)
+            | (_, AttributeType::Any)
+            | (Value::String(_), AttributeType::String)
+            | (Value::Bool(_), AttributeType::Bool)
+            | (Value::Number(_), AttributeType::Number) => None,
+            (Value::Number(number), AttributeType::String) => Some(Value::String(number.to_string().into())),
+            (Value::Bool(bool), AttributeType::String) => Some(Value::String(bool.to_string().into())),
+            (Value::String(text), AttributeType::Bool) if matches!(text.as_ref(), "true" | "false") => {
+                Some(Value::Bool(text.as_ref() == "true"))
+            }
+            (Value::String(text), AttributeType::Number) if Number::parse(text).is_some() => {
+                Number::parse(text).map(Value::Number)
+            }
+            (Value::List(items), AttributeType::List(kind)) => self.convert_list(items, kind),
+            (Value::Map(map), AttributeType::Map(kind)) => self.convert_map(map, kind),
+            (other, wanted) => {
+                self.report(format!("must be {}, not {}", type_word(wanted), word(other)));
+                None
+            }
+        }
+    }
+
+    fn convert_list(&mut self, items: &[Value], kind: &AttributeType) -> Option<Value> {
+        let mut whole: Option<Vec<Value>> = None;
+        for (place, item) in items.iter().enumerate() {
+            if let Some(new) = self.within(Segment::Index(place), |check| check.convert(item, kind)) {
+                whole.get_or_insert_with(|| items.to_vec())[place] = new;
+            }
+        }
+        whole.map(Value::list)
+    }
+
+    fn convert_map(&mut self, map: &BTreeMap<Arc<str>, Value>, kind: &AttributeType) -> Option<Value> {
+        let mut whole: Option<BTreeMap<Arc<str>, Value>> = None;
+        for (name, item) in map {
+            if let Some(new) = self.within(Segment::Name(name.clone()), |check| check.convert(item, kind)) {
+                whole.get_or_insert_with(|| map.clone()).insert(name.clone(), new);
+            }
+        }
+        whole.map(|whole| Value::Map(Arc::new(whole)))
+    }
+}
+
+/// What a value is, without telling it.
+fn word(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Unknown => "unknown",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a text",
+        Value::List(_) => "a list",
+        Value::Map(_) => "an object",
+        Value::Sensitive(inner) => word(inner),
+    }
+}
+
+fn type_word(wanted: &AttributeType) -> &'static str {
+    match wanted {
+        AttributeType::Any => "anything",
+        AttributeType::String => "a text",
+        AttributeType::Bool => "a boolean",
+        AttributeType::Number => "a number",
+        AttributeType::List(_) => "a list",
+        AttributeType::Map(_) => "a map",
+    }
+}
+
+/// The edit distance of two names: how many letters must be put in, left out or changed.
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, letter) in a.chars().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
+        for (j, other) in b.iter().enumerate() {
+            let changed = diagonal + usize::from(letter != *other);
+            diagonal = row[j + 1];
+            row[j + 1] = changed.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+
+    use super::*;
+    use crate::plan::tests::world::schema;
+
+    fn check(config: serde_json::Value, expected: &Expect) {
+        let (value, found) = conform(&Address::single("a"), Value::from_json(config), &schema());
+        let text: Vec<String> = found.iter().map(ToString::to_string).collect();
+        expected.assert_eq(&format!("{}\n{}", value.to_json(), text.join("\n")));
+    }
+
+    #[test]
+    fn a_misspelt_attribute_gets_a_suggestion() {
+        check(
+            serde_json::json!({"inptu": 1}),
+            &expect![[r#"
+                {"inptu":1}
+                a: spec.config.inptu: is no attribute of this type (hint: did you mean `input`?)"#]],
+        );
+    }
+
+    #[test]
+    fn computed_attributes_and_wrong_types_are_refused_at_their_path() {
+        check(
+            serde_json::json!({"id": "x", "ports": [1, "2", "three"], "name": 5}),
+            &expect![[r#"
+                {"id":"x","name":"5","ports":[1,2,"three"]}
+                a: spec.config.id: is computed by the provider and cannot be set
+                a: spec.config.ports[2]: must be a number, not a text"#]],
+        );
+    }
+}

@@ -1,0 +1,185 @@
+//! What has been decided about one object so far. A draft becomes a `Change` once the whole plan is settled.
+
+use std::sync::Arc;
+
+use super::scene::Id;
+use crate::model::{
+    Action, Address, DeposedKey, Diagnostic, Diagnostics, DriverError, ErrorKind, Path, Reason, RecordedObject,
+    Severity, Value,
+};
+
+/// Why an object, or one of its destroys, has no step.
+#[derive(Clone, Debug)]
+pub(super) struct Block {
+    /// At least one; the first error among them (or the first of all) gives reason and message.
+    pub diagnostics: Diagnostics,
+    pub waiting_for: Vec<Id>,
+    /// Dependents may go on with the recorded value: nothing is wrong with the object, it is only not touched now.
+    pub held: bool,
+    /// Nothing at all may be done about the object, its leftovers included.
+    pub frozen: bool,
+}
+
+/// What the driver planned for an object that gets a step.
+#[derive(Debug)]
+pub(super) struct Planned {
+    pub config: Value,
+    pub value: Value,
+    pub private: Arc<[u8]>,
+    pub identity: Option<Value>,
+    pub replace_paths: Vec<Path>,
+}
+
+/// The decision about one object.
+#[derive(Debug)]
+pub(super) struct Draft {
+    pub action: Action,
+    /// Set when, and only when, the action is `Blocked`.
+    pub block: Option<Box<Block>>,
+    pub because: Option<String>,
+    /// The object as it is: as recorded, refreshed or imported. `None` when there is none (any more).
+    pub prior: Option<Arc<RecordedObject>>,
+    /// `Create`, `Update` and `Replace` have it.
+    pub planned: Option<Box<Planned>>,
+    /// The old object is forgotten, not destroyed.
+    pub forget: bool,
+    /// What expressions see of it; `None`: nothing to see, so dependents wait.
+    pub seen: Option<Value>,
+    /// Whether expressions see something else than what is recorded.
+    pub changed: bool,
+    /// Whether a replacement creates first. Known once the plan is settled.
+    pub create_first: bool,
+    /// A create-first replacement keeps its old object for now.
+    pub hold_destroy: Option<Box<Block>>,
+    /// The object is not what its record says (read, imported, completed), so the record is written.
+    pub record_differs: Option<&'static str>,
+    /// Decided before any dependency was, so that it stays whatever becomes of them.
+    pub at_once: bool,
+    /// What drivers and load warned of.
+    pub diagnostics: Diagnostics,
+    pub leftovers: Vec<LeftoverDraft>,
+}
+
+/// The decision about one leftover.
+#[derive(Debug)]
+pub(super) struct LeftoverDraft {
+    pub key: DeposedKey,
+    pub object: Arc<RecordedObject>,
+    pub action: Action,
+    pub block: Option<Box<Block>>,
+    pub because: Option<String>,
+}
+
+impl Block {
+    /// An object that cannot be planned: its dependents wait.
+    pub fn broken(diagnostic: Diagnostic) -> Self {
+        Self { diagnostics: vec![diagnostic], waiting_for: Vec::new(), held: false, frozen: false }
+    }
+
+    /// An object that is not touched now: its dependents see what is recorded.
+    pub fn held(diagnostic: Diagnostic) -> Self {
+        Self { held: true, ..Self::broken(diagnostic) }
+    }
+
+    /// An object that must not be touched in any way.
+    pub fn frozen(diagnostic: Diagnostic) -> Self {
+        Self { frozen: true, ..Self::held(diagnostic) }
+    }
+
+    /// The same, waiting for others.
+    pub fn waiting_for(mut self, ids: impl IntoIterator<Item = Id>) -> Self {
+        self.waiting_for.extend(ids);
+        self
+    }
+
+    /// A failed driver call.
+    pub fn failed(address: &Address, what: &str, error: DriverError) -> Self {
+        let reason = match error.kind {
+            ErrorKind::Transient => Reason::OperationFailed,
+            ErrorKind::Terminal => Reason::OperationRefused,
+            ErrorKind::InvalidConfig => Reason::InvalidConfig,
+            ErrorKind::Forbidden => Reason::Forbidden,
+            ErrorKind::AlreadyExists => Reason::AlreadyExists,
+        };
+        let mut diagnostic = Diagnostic::error(address, reason, what).because(error.message);
+        diagnostic.path = error.path.map(|path| super::conform::below_config(&path));
+        diagnostic.hint = error.hint;
+        Self::broken(diagnostic)
+    }
+
+    /// What tells why: the first error, or what comes first.
+    pub fn leading(&self) -> &Diagnostic {
+        let error = self.diagnostics.iter().find(|diagnostic| diagnostic.severity == Severity::Error);
+        error.or(self.diagnostics.first()).expect("a block is made with a diagnostic")
+    }
+
+    pub fn reason(&self) -> Reason {
+        self.leading().reason
+    }
+}
+
+impl Draft {
+    /// Nothing is to be done.
+    pub fn nothing() -> Self {
+        Self {
+            action: Action::NoOp,
+            block: None,
+            because: None,
+            prior: None,
+            planned: None,
+            forget: false,
+            seen: None,
+            changed: false,
+            create_first: false,
+            hold_destroy: None,
+            record_differs: None,
+            at_once: false,
+            diagnostics: Vec::new(),
+            leftovers: Vec::new(),
+        }
+    }
+
+    /// The object stays as it is recorded.
+    pub fn unchanged(current: Option<&Arc<RecordedObject>>) -> Self {
+        Self { seen: current.map(|object| object.value.clone()), prior: current.cloned(), ..Self::nothing() }
+    }
+
+    /// The object cannot be planned, or is held. Dependents of a held one see what is recorded.
+    pub fn blocked(block: Block, current: Option<&Arc<RecordedObject>>) -> Self {
+        let seen = if block.held { current.map(|object| object.value.clone()) } else { None };
+        Self { action: Action::Blocked, block: Some(Box::new(block)), seen, prior: current.cloned(), ..Self::nothing() }
+    }
+
+    /// Takes the step away that was planned.
+    pub fn block(&mut self, block: Block, current: Option<&Arc<RecordedObject>>) {
+        let diagnostics = std::mem::take(&mut self.diagnostics);
+        let leftovers = std::mem::take(&mut self.leftovers);
+        *self = Self { diagnostics, leftovers, at_once: self.at_once, ..Self::blocked(block, current) };
+    }
+
+    pub fn is_blocked(&self) -> bool {
+        self.block.is_some()
+    }
+
+    /// Whether the current object goes without a successor.
+    pub fn leaves(&self) -> bool {
+        matches!(self.action, Action::Destroy | Action::Forget)
+    }
+
+    /// Whether the plan has a step `C(x)`, record-only steps aside.
+    pub fn makes(&self) -> bool {
+        matches!(self.action, Action::Create | Action::Update | Action::Replace)
+    }
+}
+
+impl LeftoverDraft {
+    pub fn block(&mut self, block: Block) {
+        self.action = Action::Blocked;
+        self.block = Some(Box::new(block));
+        self.because = None;
+    }
+
+    pub fn goes(&self) -> bool {
+        matches!(self.action, Action::Destroy | Action::Forget)
+    }
+}

@@ -1,0 +1,51 @@
+//! What is drawn for a plan, as a function of the seed and the address: the same situation gives the same names.
+
+use sha2::{Digest, Sha256};
+
+use crate::model::{Address, DeposedKey, Record};
+
+/// The random bytes that a driver gets for one object.
+pub(super) fn entropy(seed: u64, address: &Address) -> [u8; 16] {
+    let digest = hash(seed, address, "entropy", 0);
+    let mut bytes = [0; 16];
+    bytes.copy_from_slice(&digest[..16]);
+    bytes
+}
+
+/// The key under which a create-first replacement keeps the old object. No leftover of the object has it.
+pub(super) fn deposed_key(seed: u64, address: &Address, record: Option<&Record>) -> DeposedKey {
+    let free = |key: &DeposedKey| record.is_none_or(|record| !record.deposed.contains_key(key));
+    let drawn = |attempt: u32| {
+        let digest = hash(seed, address, "deposed", attempt);
+        DeposedKey(u32::from_be_bytes([digest[0], digest[1], digest[2], digest[3]]))
+    };
+    // A record with a few leftovers has taken a few of four thousand million keys.
+    (0..=u32::MAX).map(drawn).find(free).expect("a record does not hold leftovers under all keys")
+}
+
+fn hash(seed: u64, address: &Address, what: &str, attempt: u32) -> [u8; 32] {
+    let mut hasher = Sha256::new();
+    hasher.update(seed.to_le_bytes());
+    hasher.update(what.as_bytes());
+    hasher.update(attempt.to_le_bytes());
+    hasher.update(address.to_string().as_bytes());
+    hasher.finalize().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::plan::tests::world::object;
+
+    #[test]
+    fn a_deposed_key_never_meets_one_that_is_taken() {
+        let address = Address::single("a");
+        let first = deposed_key(7, &address, None);
+        let mut record = Record::empty("ns".into(), address.clone(), "".into(), "thing".into());
+        record.deposed.insert(first, Arc::new(object("a", &[])));
+        assert_ne!(deposed_key(7, &address, Some(&record)), first);
+        assert_eq!(deposed_key(7, &address, None), first, "the same seed draws the same key");
+    }
+}

@@ -1,0 +1,211 @@
+//! What can be decided about an object before any driver is asked: what must not be touched, what cannot be planned,
+//! and what the caller vouches for.
+
+use std::collections::BTreeMap;
+
+use super::draft::{Block, Draft};
+use super::scene::{Id, Scene, Subject};
+use super::seen::Seen;
+use super::{Mode, Refresh, RunningStep, cycle, leaving, wanted};
+use crate::load::{Config, Instance};
+use crate::model::{Action, Address, Diagnostic, ObjectStatus, Operation, Path, Reason, Severity};
+
+/// Decides what depends on nothing else: one entry for each object, `None` where planning has to go on.
+pub(super) fn decide_at_once(scene: &Scene<'_>, config: &Config) -> Vec<Option<Draft>> {
+    let rings = rings(scene, config);
+    (0..scene.subjects.len())
+        .map(|id| {
+            let subject = scene.subjects[id];
+            let mut draft = if let Some(running) = scene.running.get(&id) {
+                Some(running_draft(subject, running))
+            } else {
+                let block = match (frozen(scene, id, rings.get(&id)), subject.wanted) {
+                    (Some(block), _) => Some(block),
+                    (None, true) => broken(scene, id),
+                    (None, false) => leaving::at_once(scene, id),
+                };
+                block.map(|block| Draft::blocked(block, subject.current()))
+            }?;
+            draft.leftovers = leaving::leftovers(scene, id, Vec::new());
+            draft.at_once = true;
+            Some(draft)
+        })
+        .collect()
+}
+
+/// The error of each object that stands in a ring. A plan towards nothing asks for no configuration.
+fn rings(scene: &Scene<'_>, config: &Config) -> BTreeMap<Id, Diagnostic> {
+    if scene.options.mode == Mode::Destroy || !scene.has_ring() {
+        return BTreeMap::new();
+    }
+    let told = cycle::find(config).into_iter().flat_map(|ring| ring.diagnostics());
+    told.filter_map(|diagnostic| Some((scene.find(diagnostic.address.as_ref()?)?, diagnostic))).collect()
+}
+
+/// A running step is what happens to its object, whatever is wanted by now.
+fn running_draft(subject: Subject<'_>, running: &RunningStep) -> Draft {
+    let action = match running.step.operation {
+        Operation::Create => Action::Create,
+        Operation::Update => Action::Update,
+        Operation::Record => Action::Record,
+        Operation::Destroy => Action::Destroy,
+        Operation::Forget => Action::Forget,
+        Operation::Read => Action::NoOp,
+    };
+    // Of an object that is just being destroyed there is nothing to see: what comes after is planned when it is gone.
+    let destroyed = running.step.operation.removes() && subject.wanted;
+    let known = running.planned.clone().or_else(|| subject.current().map(|object| object.value.clone()));
+    let seen = if destroyed { None } else { known };
+    let changed = seen.as_ref() != subject.current().map(|object| &object.value);
+    Draft {
+        action,
+        because: Some("a step of it is running".to_owned()),
+        seen,
+        changed,
+        prior: subject.current().cloned(),
+        ..Draft::nothing()
+    }
+}
+
+/// Why nothing at all may be done about an object. The caller's reason comes first: it knows most.
+fn frozen(scene: &Scene<'_>, id: Id, ring: Option<&Diagnostic>) -> Option<Block> {
+    let subject = scene.subjects[id];
+    let address = subject.address;
+    let importing = subject.wanted && wanted::import_of(scene, id).is_some();
+    let held = scene.options.held.get(address);
+    if let Some(held) = held.filter(|held| !(importing && held.reason == Reason::CreateOutcomeUnknown)) {
+        return Some(Block::frozen(Diagnostic::error(address, held.reason, held.message.clone())));
+    }
+    // Each member of a ring is blocked by the ring, whatever else is the matter with it: otherwise the ring would
+    // come into the ordering graph.
+    if let Some(diagnostic) = ring {
+        return Some(Block::broken(diagnostic.clone()));
+    }
+    if subject.instance.is_some_and(|instance| instance.suspended) {
+        let (what, hint) = ("suspended", "set `spec.suspend: false` and remove the annotation `purlin.dev/paused`");
+        return Some(Block::frozen(Diagnostic::warning(address, Reason::Suspended, what).hint(hint)));
+    }
+    record_problem(scene, subject, importing || held.is_some()).map(|problem| {
+        // What is recorded under another type is nothing that a dependent may see.
+        let held = problem.reason != Reason::RecordOfOtherType;
+        Block { held, ..Block::frozen(problem) }
+    })
+}
+
+/// What is wrong with the record of an object. `excused`: an import is the way out that the user has taken.
+fn record_problem(scene: &Scene<'_>, subject: Subject<'_>, excused: bool) -> Option<Diagnostic> {
+    let address = subject.address;
+    let Some(record) = subject.record else {
+        let instance = subject.instance?;
+        let lost = !instance.record_annotation.is_empty() && instance.record_annotation == instance.uid;
+        let hint = format!(
+            "set `spec.import.id` to take the object over, or run `purlin state rm {address}` when there is none"
+        );
+        return (lost && !excused).then(|| {
+            let what = "the Resource says that it has a record, and there is none: an object may exist";
+            Diagnostic::error(address, Reason::RecordMissing, what).hint(hint)
+        });
+    };
+    if let Some(instance) = subject.instance.filter(|instance| instance.type_name != record.type_name)
+        && scene.options.mode == Mode::Normal
+    {
+        let what = format!("the record of this name is of type `{}`, not `{}`", record.type_name, instance.type_name);
+        let hint = "use another name for the new object, or destroy the recorded one first";
+        return Some(Diagnostic::error(address, Reason::RecordOfOtherType, what).hint(hint));
+    }
+    let open = record.intent.as_ref().filter(|_| !excused)?;
+    let what = format!("an earlier {} is still open", open.operation.as_str());
+    Some(Diagnostic::error(address, Reason::OperationInProgress, what))
+}
+
+/// Why a wanted object cannot be planned, as far as its Resource alone tells.
+fn broken(scene: &Scene<'_>, id: Id) -> Option<Block> {
+    let subject = scene.subjects[id];
+    let address = subject.address;
+    let instance = subject.instance?;
+    let errors = || instance.problems.iter().filter(|problem| problem.severity == Severity::Error);
+    if errors().next().is_some() {
+        let diagnostics = errors().cloned().collect();
+        return Some(Block { diagnostics, waiting_for: Vec::new(), held: false, frozen: false });
+    }
+    if scene.types.schema(&instance.type_name).is_none() {
+        let what = format!("no provider serves the type `{}`", instance.type_name);
+        return Some(Block::broken(Diagnostic::error(address, Reason::UnknownType, what).at(spec("type"))));
+    }
+    if let Some(missing) = scene.missing.get(&id) {
+        let what = format!("refers to `{}`, which does not exist", missing.target);
+        let error = Diagnostic::error(address, Reason::DependencyNotFound, what).at(missing.at.clone());
+        return Some(Block::broken(error));
+    }
+    exhausted(scene, id)
+}
+
+/// The cap on failed creations: a replacement that keeps failing stops until somebody changes something.
+fn exhausted(scene: &Scene<'_>, id: Id) -> Option<Block> {
+    let subject = scene.subjects[id];
+    let record = subject.record?;
+    let pending = match &record.current {
+        Some(current) => current.status == ObjectStatus::Tainted,
+        None => record.replacement_pending,
+    };
+    // A changed Resource starts the count anew.
+    let same = subject.instance.is_some_and(|instance| instance.generation == record.failed_generation);
+    let failed = if same { record.failed_creates } else { 0 };
+    let reached = scene.options.max_failed_creates.is_some_and(|most| failed >= most);
+    if !reached || !pending || wanted::replacement_requested(scene, id) {
+        return None;
+    }
+    let what = format!("the new object failed to be created {failed} times in a row");
+    let hint = "change the Resource, or set the annotation `purlin.dev/replace-requested-at` to try again";
+    Some(Block::broken(Diagnostic::error(subject.address, Reason::CreateKeepsFailing, what).hint(hint)))
+}
+
+/// What can be decided once all dependencies are: an object waits when one of them has no value to give, and stays as
+/// it is when the caller vouches for it and none of them changes.
+pub(super) fn after_dependencies(seen: &Seen<'_, '_>, id: Id) -> Option<Draft> {
+    let scene = seen.scene;
+    let subject = scene.subjects[id];
+    let hidden = |dependency: &Id| seen.draft(*dependency).is_none_or(|draft| draft.seen.is_none());
+    let waits: Vec<Id> = scene.wants.of(id).filter(hidden).collect();
+    if let Some(first) = waits.first() {
+        return Some(Draft::blocked(waiting(seen, id, *first).waiting_for(waits), subject.current()));
+    }
+    let asked = matches!(&scene.options.refresh, Refresh::Due(due) if due.contains(subject.address));
+    let vouched = scene.options.settled.contains(subject.address)
+        && !asked
+        && subject.current().is_some_and(|object| object.status == ObjectStatus::Ready)
+        && subject.record.is_some_and(|record| record.deposed.is_empty())
+        && !wanted::replacement_requested(scene, id);
+    let quiet = |dependency: Id| seen.draft(dependency).is_some_and(|draft| !draft.changed);
+    (vouched && scene.wants.of(id).all(quiet)).then(|| Draft::unchanged(subject.current()))
+}
+
+/// An object that waits for a dependency that has no value to give. As bad as the cause: who waits for an object that
+/// is only suspended is no error either.
+fn waiting(seen: &Seen<'_, '_>, id: Id, dependency: Id) -> Block {
+    let (address, target) = (seen.scene.address(id), seen.scene.address(dependency));
+    let (severity, why) = match seen.draft(dependency).and_then(|draft| draft.block.as_deref()) {
+        Some(block) => {
+            let cause = block.leading();
+            let state = if block.held { "is held" } else { "cannot be planned" };
+            (cause.severity, format!("it {state} ({}: {})", cause.reason, cause.summary))
+        }
+        None => (Severity::Warning, "it is being deleted".to_owned()),
+    };
+    let at = seen.scene.subjects[id].instance.and_then(|instance| field_naming(instance, target));
+    let mut diagnostic = Diagnostic::error(address, Reason::DependencyNotReady, format!("waits for `{target}`"));
+    diagnostic.severity = severity;
+    diagnostic.path = at;
+    Block::broken(diagnostic.because(why))
+}
+
+fn field_naming(instance: &Instance, target: &Address) -> Option<Path> {
+    let names = |named: &Address| {
+        named == target || (named.name == target.name && *named == Address::single(named.name.clone()))
+    };
+    instance.references.iter().find(|reference| names(&reference.target)).map(|reference| reference.at.clone())
+}
+
+fn spec(field: &'static str) -> Path {
+    Path::default().name("spec").name(field)
+}

@@ -1,0 +1,214 @@
+//! One object that is being asked about: what was asked, what came back, what comes next.
+
+use std::sync::Arc;
+
+use super::draft::{Block, Draft};
+use super::scene::{Id, Scene};
+use super::{Question, Reply, leaving, marks, wanted};
+use crate::model::{
+    DeposedKey, Diagnostic, DriverError, ObjectState, ObjectStatus, Path, PlanResponse, Reason, RecordedObject, Schema,
+    Value,
+};
+
+/// What a question is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Topic {
+    /// Reading the current object.
+    Current,
+    /// Reading a leftover.
+    Leftover(DeposedKey),
+    /// Reading the object to import.
+    Import,
+    /// Planning.
+    Plan,
+}
+
+/// What comes next for an object.
+pub(super) enum Next {
+    /// A reply is awaited.
+    Wait,
+    /// These must be asked.
+    Ask(Vec<(Topic, Question)>),
+    /// All that had to be read is read; the configuration can be evaluated.
+    Evaluate,
+    Decided(Box<Draft>),
+}
+
+/// What reading found.
+#[derive(Debug)]
+pub(super) enum Refreshed {
+    Found(Arc<RecordedObject>),
+    Gone,
+    Failed(DriverError),
+}
+
+/// Why an object is planned anew instead of changed.
+#[derive(Debug)]
+pub(super) enum Replacement {
+    Tainted,
+    Requested,
+    Interrupted,
+    /// These attributes cannot be changed in place.
+    Attributes(Vec<Path>),
+}
+
+/// What is known about an object that is being asked about.
+#[derive(Default)]
+pub(super) struct Progress {
+    reads_open: usize,
+    /// `None`: not read, so that the record counts.
+    pub current: Option<Refreshed>,
+    pub leftovers: Vec<(DeposedKey, Refreshed)>,
+    pub imported: Option<Arc<RecordedObject>>,
+    import_asked: bool,
+    /// The evaluated configuration, once it fits the schema.
+    pub config: Value,
+    pub replacement: Option<Replacement>,
+    /// Warnings on the way.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+impl Progress {
+    /// Asks for everything that must be read first.
+    pub fn begin(&mut self, scene: &Scene<'_>, id: Id) -> Next {
+        let subject = scene.subjects[id];
+        let mut questions = Vec::new();
+        let served = scene.types.schema(&subject.type_name()).is_some();
+        if let Some(record) = subject.record.filter(|_| served) {
+            let due = scene.refreshes(subject.address);
+            // Whether an interrupted object is complete can only be told by looking.
+            let look = |object: &RecordedObject| due || (subject.wanted && object.status == ObjectStatus::Interrupted);
+            if let Some(current) = record.current.as_ref().filter(|object| look(object)) {
+                questions.push((Topic::Current, Question::Read(current.clone())));
+            }
+            let leftovers =
+                record.deposed.iter().filter(|(key, _)| !scene.running_leftovers.contains_key(&(id, **key)));
+            for (key, object) in leftovers.filter(|_| due) {
+                questions.push((Topic::Leftover(*key), Question::Read(object.clone())));
+            }
+        }
+        self.reads_open = questions.len();
+        if questions.is_empty() { self.after_reads(scene, id) } else { Next::Ask(questions) }
+    }
+
+    /// Takes a reply.
+    pub fn take_reply(&mut self, scene: &Scene<'_>, id: Id, topic: Topic, reply: Reply) -> Next {
+        match (topic, reply) {
+            (Topic::Import, Reply::Object(result)) => self.take_import(scene, id, result),
+            (Topic::Plan, Reply::Planned(diagnostics, result)) => {
+                wanted::take_plan(scene, id, self, diagnostics, result)
+            }
+            (Topic::Current | Topic::Leftover(_), Reply::Object(result)) => {
+                self.take_read(scene, id, topic, result);
+                self.reads_open -= 1;
+                if self.reads_open == 0 { self.after_reads(scene, id) } else { Next::Wait }
+            }
+            _ => {
+                let what = "a reply does not fit its question";
+                let fault = Diagnostic::error(scene.address(id), Reason::InternalError, what);
+                decided(Draft::blocked(Block::broken(fault), scene.subjects[id].current()))
+            }
+        }
+    }
+
+    fn take_read(&mut self, scene: &Scene<'_>, id: Id, topic: Topic, result: Result<Option<ObjectState>, DriverError>) {
+        let subject = scene.subjects[id];
+        let Some(record) = subject.record else { return };
+        let object = match topic {
+            Topic::Leftover(key) => record.deposed.get(&key),
+            _ => record.current.as_ref(),
+        };
+        let Some(object) = object else { return };
+        let refreshed = match result {
+            Ok(Some(state)) => {
+                let schema = scene.types.schema(&record.type_name).unwrap_or_default();
+                Refreshed::Found(refreshed(object, state, &schema))
+            }
+            // A missing object is believed to be gone. With provider configurations this is the place that first asks
+            // whether the same configuration looked for it that last saw it, and how many others are gone with it.
+            Ok(None) => Refreshed::Gone,
+            Err(error) => Refreshed::Failed(error),
+        };
+        match topic {
+            Topic::Leftover(key) => self.leftovers.push((key, refreshed)),
+            _ => self.current = Some(refreshed),
+        }
+    }
+
+    fn after_reads(&mut self, scene: &Scene<'_>, id: Id) -> Next {
+        let subject = scene.subjects[id];
+        if !subject.wanted {
+            return decided(leaving::decide(scene, id, self));
+        }
+        match wanted::import_of(scene, id).filter(|_| !self.import_asked) {
+            Some(import) => {
+                self.import_asked = true;
+                Next::Ask(vec![(Topic::Import, Question::Import(import))])
+            }
+            None => Next::Evaluate,
+        }
+    }
+
+    fn take_import(&mut self, scene: &Scene<'_>, id: Id, result: Result<Option<ObjectState>, DriverError>) -> Next {
+        let subject = scene.subjects[id];
+        let block = match result {
+            Ok(Some(state)) => {
+                let schema = scene.types.schema(&subject.type_name()).unwrap_or_default();
+                self.imported = Some(Arc::new(imported(state, &schema)));
+                return Next::Evaluate;
+            }
+            Ok(None) => {
+                let import = wanted::import_of(scene, id).unwrap_or_default();
+                let what = format!("the object to import does not exist: `{import}`");
+                let hint = "correct `spec.import.id`, or remove `spec.import` to create a new object";
+                let missing = Diagnostic::error(subject.address, Reason::ImportNotFound, what).hint(hint);
+                Block::broken(missing.at(Path::default().name("spec").name("import").name("id")))
+            }
+            Err(error) => Block::failed(subject.address, "the object to import could not be read", error),
+        };
+        decided(Draft::blocked(block, subject.current()))
+    }
+}
+
+/// Shorthand for an object that is decided.
+pub(super) fn decided(draft: Draft) -> Next {
+    Next::Decided(Box::new(draft))
+}
+
+/// A recorded object as it is now. Shared with the record when nothing has changed.
+fn refreshed(object: &Arc<RecordedObject>, state: ObjectState, schema: &Schema) -> Arc<RecordedObject> {
+    let value = marks::like(marks::by_schema(state.value, schema), &object.value);
+    let identity = state.identity.or_else(|| object.identity.clone());
+    let same = value == object.value
+        && state.private == object.private
+        && identity == object.identity
+        && schema.version == object.schema_version;
+    if same {
+        return object.clone();
+    }
+    let schema_version = schema.version;
+    Arc::new(RecordedObject { value, private: state.private, identity, schema_version, ..object.as_ref().clone() })
+}
+
+/// An object that had no record until now. Its flags and edges come with the first step.
+fn imported(state: ObjectState, schema: &Schema) -> RecordedObject {
+    RecordedObject {
+        value: marks::by_schema(state.value, schema),
+        private: state.private,
+        identity: state.identity,
+        schema_version: schema.version,
+        status: ObjectStatus::Ready,
+        dependencies: Arc::new([]),
+        create_before_destroy: false,
+        prevent_destroy: false,
+        skip_destroy: false,
+        provider_config: "".into(),
+        service_account: "".into(),
+    }
+}
+
+/// What the planner asks and gets of `PlanResponse`, with marks: the driver's values know of none.
+pub(super) fn marked(response: PlanResponse, config: &Value, schema: &Schema) -> PlanResponse {
+    let planned = marks::like(marks::by_schema(response.planned, schema), config);
+    PlanResponse { planned, ..response }
+}

@@ -1,0 +1,289 @@
+//! The situation, made dense: every wanted or recorded object has a number, in address order, and edges are lists of
+//! numbers. Everything else in planning works on these numbers, so that its cost is linear in objects and edges.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use indexmap::IndexMap;
+
+use super::{Mode, PlanOptions, Refresh, RunningStep, Types};
+use crate::load::{Config, DeletionPolicy, Instance, Reference};
+use crate::model::{Address, DeposedKey, InstanceKey, Record, Recorded, RecordedObject, Severity};
+
+/// The number of an object. Numbers follow address order.
+pub(super) type Id = usize;
+
+/// One object: what is wanted and what is remembered.
+#[derive(Clone, Copy)]
+pub(super) struct Subject<'a> {
+    pub address: &'a Address,
+    /// The Resource, when there is one.
+    pub instance: Option<&'a Arc<Instance>>,
+    pub record: Option<&'a Record>,
+    /// Configured, not being deleted, and the plan is not towards nothing.
+    pub wanted: bool,
+}
+
+/// Lists of numbers, one for each object, in two allocations.
+#[derive(Default)]
+pub(super) struct Lists {
+    ends: Vec<u32>,
+    items: Vec<u32>,
+}
+
+/// All objects and how they hang together.
+pub(super) struct Scene<'a> {
+    pub options: &'a PlanOptions,
+    pub types: &'a dyn Types,
+    /// Why part of the source could not be read; held orphans tell it.
+    pub incomplete: Option<String>,
+    pub subjects: Vec<Subject<'a>>,
+    /// Direct dependencies of wanted objects on objects whose Resource exists.
+    pub wants: Lists,
+    /// `wants`, turned around.
+    pub dependents: Lists,
+    /// What the record of the current object names.
+    pub used: Lists,
+    /// References to what has no Resource: the first of each object that has such a one.
+    pub missing: BTreeMap<Id, &'a Reference>,
+    /// Steps under way, on current objects.
+    pub running: BTreeMap<Id, &'a RunningStep>,
+    /// Destroys of leftovers under way.
+    pub running_leftovers: BTreeMap<(Id, DeposedKey), &'a RunningStep>,
+    ids: IndexMap<&'a Address, ()>,
+    refers_to_itself: bool,
+}
+
+impl<'a> Subject<'a> {
+    /// The recorded current object.
+    pub fn current(&self) -> Option<&'a Arc<RecordedObject>> {
+        self.record.and_then(|record| record.current.as_ref())
+    }
+
+    /// The Resource, when nothing is wrong with it: then its lifecycle settings decide, otherwise the recorded ones.
+    pub fn live_spec(&self) -> Option<&'a Instance> {
+        let sound = |i: &&Arc<Instance>| !i.problems.iter().any(|problem| problem.severity == Severity::Error);
+        self.instance.filter(sound).map(Arc::as_ref)
+    }
+
+    /// The type: of the record when there is one, since that is what exists.
+    pub fn type_name(&self) -> Arc<str> {
+        match (self.wanted, self.instance, self.record) {
+            (true, Some(instance), _) | (false, Some(instance), None) => instance.type_name.clone(),
+            (_, _, Some(record)) => record.type_name.clone(),
+            (_, None, None) => Arc::from(""),
+        }
+    }
+
+    /// Whether a destroy of `object` is prevented. The live spec decides while there is one.
+    pub fn prevents_destroy(&self, object: &RecordedObject) -> bool {
+        self.live_spec().map_or(object.prevent_destroy, |instance| instance.prevent_destroy)
+    }
+
+    /// Whether the object stays when it is not wanted any more. The live spec decides while there is one.
+    pub fn keeps_object(&self, object: &RecordedObject) -> bool {
+        self.live_spec().map_or(object.skip_destroy, |instance| instance.deletion_policy == DeletionPolicy::Orphan)
+    }
+}
+
+impl Lists {
+    /// The list of one object.
+    pub fn of(&self, id: Id) -> impl DoubleEndedIterator<Item = Id> + '_ {
+        self.items[self.range(id)].iter().map(|item| *item as Id)
+    }
+
+    fn range(&self, id: Id) -> std::ops::Range<usize> {
+        let start = if id == 0 { 0 } else { self.ends[id - 1] as usize };
+        start..self.ends[id] as usize
+    }
+
+    /// Ends the list of the next object: the items pushed since, sorted and without duplicates.
+    fn close(&mut self) {
+        let start = self.ends.last().map_or(0, |end| *end as usize);
+        self.items[start..].sort_unstable();
+        let mut kept = start;
+        for at in start..self.items.len() {
+            if at == start || self.items[at] != self.items[kept - 1] {
+                self.items[kept] = self.items[at];
+                kept += 1;
+            }
+        }
+        self.items.truncate(kept);
+        self.ends.push(dense(self.items.len()));
+    }
+
+    /// The same edges from their ends.
+    fn turned(&self) -> Self {
+        let mut counts = vec![0_u32; self.ends.len()];
+        for item in &self.items {
+            counts[*item as usize] += 1;
+        }
+        let mut total = 0;
+        let ends: Vec<u32> = counts
+            .iter()
+            .map(|count| {
+                total += count;
+                total
+            })
+            .collect();
+        let mut items = vec![0; self.items.len()];
+        let mut next: Vec<u32> = ends.iter().zip(&counts).map(|(end, count)| end - count).collect();
+        for id in 0..self.ends.len() {
+            for target in self.of(id) {
+                items[next[target] as usize] = dense(id);
+                next[target] += 1;
+            }
+        }
+        Self { ends, items }
+    }
+}
+
+/// Numbers are kept in 32 bits: an object costs far more than the byte that 2^32 objects would leave for each.
+fn dense(number: usize) -> u32 {
+    u32::try_from(number).expect("fewer than 2^32 objects and references fit in memory")
+}
+
+impl<'a> Scene<'a> {
+    /// Numbers the objects and resolves who refers to whom.
+    pub fn new(config: &'a Config, recorded: &'a Recorded, options: &'a PlanOptions, types: &'a dyn Types) -> Self {
+        let subjects = join(config, recorded, options);
+        let mut scene = Self {
+            options,
+            types,
+            incomplete: config.incomplete.first().map(ToString::to_string),
+            ids: subjects.iter().map(|subject| (subject.address, ())).collect(),
+            refers_to_itself: false,
+            subjects,
+            wants: Lists::default(),
+            dependents: Lists::default(),
+            used: Lists::default(),
+            missing: BTreeMap::new(),
+            running: BTreeMap::new(),
+            running_leftovers: BTreeMap::new(),
+        };
+        scene.connect();
+        for running in &options.running {
+            if let Some(id) = scene.find(&running.step.address) {
+                match running.step.deposed {
+                    None => drop(scene.running.insert(id, running)),
+                    Some(key) => drop(scene.running_leftovers.insert((id, key), running)),
+                }
+            }
+        }
+        scene
+    }
+
+    fn connect(&mut self) {
+        for id in 0..self.subjects.len() {
+            let subject = self.subjects[id];
+            if let Some(instance) = subject.instance.filter(|_| subject.wanted) {
+                for reference in instance.references.iter() {
+                    let targets = self.resolve(&reference.target);
+                    self.refers_to_itself |= targets.contains(&id);
+                    let mut configured = targets.filter(|target| self.subjects[*target].instance.is_some()).peekable();
+                    if configured.peek().is_none() {
+                        self.missing.entry(id).or_insert(reference);
+                    }
+                    self.wants.items.extend(configured.filter(|target| *target != id).map(dense));
+                }
+            }
+            self.wants.close();
+            for dependency in subject.current().iter().flat_map(|current| current.dependencies.iter()) {
+                let targets = self.resolve(dependency).filter(|target| *target != id);
+                self.used.items.extend(targets.map(dense));
+            }
+            self.used.close();
+        }
+        self.dependents = self.wants.turned();
+    }
+
+    /// The number of an object.
+    pub fn find(&self, address: &Address) -> Option<Id> {
+        self.ids.get_index_of(address)
+    }
+
+    /// The objects that an address means: itself, or all instances of a family that is named as a whole.
+    pub fn resolve(&self, address: &Address) -> std::ops::Range<Id> {
+        match self.find(address) {
+            Some(id) => id..id + 1,
+            None if address.key == InstanceKey::None => self.family(&address.name),
+            None => 0..0,
+        }
+    }
+
+    /// All objects of one Resource name; they stand side by side.
+    pub fn family(&self, name: &str) -> std::ops::Range<Id> {
+        let start = self.subjects.partition_point(|subject| *subject.address.name < *name);
+        let length = self.subjects[start..].iter().take_while(|subject| *subject.address.name == *name).count();
+        start..start + length
+    }
+
+    /// The objects that what the leftover of an object once used.
+    pub fn leftover_used(&self, id: Id, object: &RecordedObject) -> Vec<Id> {
+        let targets = object.dependencies.iter().flat_map(|dependency| self.resolve(dependency));
+        targets.filter(|target| *target != id).collect()
+    }
+
+    /// Whether any object depends on itself, directly or through others. Far cheaper than finding who and how.
+    pub fn has_ring(&self) -> bool {
+        let count = self.subjects.len();
+        let mut open: Vec<usize> = (0..count).map(|id| self.wants.range(id).len()).collect();
+        let mut free: Vec<Id> = (0..count).filter(|id| open[*id] == 0).collect();
+        let mut ordered = 0;
+        while let Some(id) = free.pop() {
+            ordered += 1;
+            for dependent in self.dependents.of(id) {
+                open[dependent] -= 1;
+                if open[dependent] == 0 {
+                    free.push(dependent);
+                }
+            }
+        }
+        self.refers_to_itself || ordered < count
+    }
+
+    /// Whether the objects of a record are to be read before they are compared.
+    pub fn refreshes(&self, address: &Address) -> bool {
+        match &self.options.refresh {
+            Refresh::All => true,
+            Refresh::None => false,
+            Refresh::Due(due) => due.contains(address),
+        }
+    }
+
+    /// The address of a number.
+    pub fn address(&self, id: Id) -> &'a Address {
+        self.subjects[id].address
+    }
+
+    /// Addresses of numbers.
+    pub fn addresses(&self, ids: impl IntoIterator<Item = Id>) -> Vec<Address> {
+        ids.into_iter().map(|id| self.address(id).clone()).collect()
+    }
+}
+
+/// Merges configuration and records, both in address order.
+fn join<'a>(config: &'a Config, recorded: &'a Recorded, options: &PlanOptions) -> Vec<Subject<'a>> {
+    let mut subjects = Vec::with_capacity(config.instances.len().max(recorded.len()));
+    let mut instances = config.instances.iter().peekable();
+    let mut records = recorded.iter().peekable();
+    loop {
+        let order = match (instances.peek(), records.peek()) {
+            (None, None) => return subjects,
+            (Some(_), None) => std::cmp::Ordering::Less,
+            (None, Some(_)) => std::cmp::Ordering::Greater,
+            (Some((left, _)), Some((right, _))) => left.cmp(right),
+        };
+        let instance = if order.is_le() { instances.next() } else { None };
+        let record = if order.is_ge() { records.next() } else { None };
+        let Some(address) = instance.map(|(address, _)| address).or(record.map(|(address, _)| address)) else {
+            return subjects;
+        };
+        subjects.push(Subject {
+            address,
+            instance: instance.map(|(_, instance)| instance),
+            record: record.map(|(_, stored)| stored.record.as_ref()),
+            wanted: options.mode == Mode::Normal && instance.is_some_and(|(_, instance)| instance.is_wanted()),
+        });
+    }
+}

@@ -1,0 +1,76 @@
+//! One object in the world belongs to one address: who comes second is refused.
+
+use indexmap::IndexMap;
+
+use crate::model::{Action, Diagnostic, Reason, RecordedObject, Value};
+use crate::plan::draft::{Block, Draft};
+use crate::plan::scene::{Id, Scene};
+
+/// How good a claim on an identity is; the best keeps it. What is recorded comes before what is only planned, so that
+/// a successor under another name waits until the old object is gone; what is wanted comes before what goes, so that
+/// nobody's object is destroyed as somebody else's.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Claim {
+    Wanted,
+    Leaving,
+    Planned,
+}
+
+/// What an object is known by: two objects are one when type, provider configuration and this are equal.
+#[derive(PartialEq, Eq, Hash)]
+enum Name<'a> {
+    Id(&'a str),
+    Identity(String),
+}
+
+type Owners<'a> = IndexMap<(&'a str, &'a str, Name<'a>), (Claim, Id)>;
+
+/// The objects that another one has the better claim on.
+pub(super) fn conflicts(scene: &Scene<'_>, drafts: &[Option<Draft>]) -> Vec<(Id, Block)> {
+    let mut owners: Owners<'_> = IndexMap::with_capacity(drafts.len());
+    let mut losers: Vec<(Id, Id)> = Vec::new();
+    for (id, draft) in drafts.iter().enumerate() {
+        let subject = scene.subjects[id];
+        let type_name = subject.record.map(|record| &record.type_name).or(subject.instance.map(|i| &i.type_name));
+        let (Some(draft), Some(type_name)) = (draft, type_name) else { continue };
+        // The object as it is recorded, or else the one that is imported.
+        let object = subject.current().or(draft.prior.as_ref());
+        let claim = if subject.wanted { Claim::Wanted } else { Claim::Leaving };
+        let recorded = object.and_then(|object| name_of(object)).map(|name| (claim, name));
+        let planned = planned_name(draft).map(|name| (Claim::Planned, name));
+        let config = object.map_or("", |object| &object.provider_config);
+        for (claim, name) in recorded.into_iter().chain(planned) {
+            let entry = owners.entry((type_name, config, name)).or_insert((claim, id));
+            if entry.1 != id {
+                let (better, worse) = if (claim, id) < *entry { ((claim, id), *entry) } else { (*entry, (claim, id)) };
+                *entry = better;
+                losers.push((worse.1, better.1));
+            }
+        }
+    }
+    let steps =
+        |id: Id| drafts[id].as_ref().is_some_and(|draft| !draft.is_blocked()) && !scene.running.contains_key(&id);
+    losers.into_iter().filter(|(loser, _)| steps(*loser)).map(|(loser, owner)| refuse(scene, loser, owner)).collect()
+}
+
+fn name_of(object: &RecordedObject) -> Option<Name<'_>> {
+    let by_identity = object.identity.as_ref().map(|identity| Name::Identity(text(identity)));
+    by_identity.or_else(|| object.id().filter(|id| !id.is_empty()).map(Name::Id))
+}
+
+fn planned_name(draft: &Draft) -> Option<Name<'_>> {
+    let makes = matches!(draft.action, Action::Create | Action::Update | Action::Replace);
+    let planned = draft.planned.as_ref().filter(|_| makes)?;
+    planned.identity.as_ref().map(|identity| Name::Identity(text(identity)))
+}
+
+fn text(identity: &Value) -> String {
+    identity.to_json().to_string()
+}
+
+fn refuse(scene: &Scene<'_>, loser: Id, owner: Id) -> (Id, Block) {
+    let what = format!("the object already belongs to `{}`", scene.address(owner));
+    let hint = "let only one Resource describe it: change the name of one, or delete one with `deletionPolicy: Orphan`";
+    let diagnostic = Diagnostic::error(scene.address(loser), Reason::IdentityConflict, what).hint(hint);
+    (loser, Block::held(diagnostic).waiting_for([owner]))
+}

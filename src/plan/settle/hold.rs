@@ -1,0 +1,149 @@
+//! Holding: what an object that stays still uses is not destroyed.
+//!
+//! An object stays with its edges when it cannot be planned or carried out, when it is wanted, or when its own destroy
+//! is held. From there every destroy is held along recorded edges, through every object, whatever its step.
+
+use crate::model::{Action, Diagnostic, ObjectStatus, Reason, RecordedObject};
+use crate::plan::draft::{Block, Draft};
+use crate::plan::leaving::all_destroys_held;
+use crate::plan::scene::{Id, Scene};
+
+/// Holds destroys. Gives the replacements that must be blocked whole, and whether anything was held.
+pub(super) fn hold(scene: &Scene<'_>, drafts: &mut [Option<Draft>]) -> (Vec<(Id, Block)>, bool) {
+    let mut changed = hold_leftovers_of_blocked(scene, drafts);
+    let mut search = Search { scene, user: vec![None; drafts.len()], open: Vec::new() };
+    for id in 0..drafts.len() {
+        search.start_from(id, drafts);
+    }
+    let mut blocks = Vec::new();
+    while let Some(id) = search.open.pop() {
+        changed |= search.visit(id, drafts, &mut blocks);
+    }
+    changed |= !blocks.is_empty();
+    (blocks, changed)
+}
+
+struct Search<'s, 'a> {
+    scene: &'s Scene<'a>,
+    /// Because of whom the destroys of an object are held.
+    user: Vec<Option<Id>>,
+    open: Vec<Id>,
+}
+
+impl Search<'_, '_> {
+    /// Reaches what an object keeps in use that stays.
+    fn start_from(&mut self, id: Id, drafts: &mut [Option<Draft>]) {
+        let subject = self.scene.subjects[id];
+        let Some(draft) = &mut drafts[id] else { return };
+        if let Some(running) = self.scene.running.get(&id) {
+            // Until its step is over, the object has old edges and new ones.
+            let recorded = running.recorded.as_ref();
+            let new: Vec<Id> = recorded.map(|object| self.scene.leftover_used(id, object)).unwrap_or_default();
+            self.reach(id, self.scene.used.of(id).chain(new));
+        } else if draft.is_blocked() {
+            self.reach(id, self.scene.used.of(id));
+        } else if draft.action == Action::Replace && draft.create_first && draft.hold_destroy.is_none() {
+            draft.hold_destroy = all_destroys_held(self.scene, subject).map(Box::new);
+        }
+        let living = subject.current().is_some() || draft.makes();
+        if subject.wanted && living {
+            // What it wants and is being deleted all the same. Others that it wants stay anyway.
+            let leaving = |target: &Id| !self.scene.subjects[*target].wanted;
+            self.reach(id, self.scene.wants.of(id).filter(leaving));
+        }
+        for leftover in draft.leftovers.iter().filter(|leftover| leftover.block.is_some()) {
+            self.reach(id, self.scene.leftover_used(id, &leftover.object));
+        }
+        if draft.hold_destroy.is_some() {
+            self.reach(id, self.scene.used.of(id));
+        }
+    }
+
+    fn reach(&mut self, user: Id, targets: impl IntoIterator<Item = Id>) {
+        for target in targets {
+            if self.user[target].is_none() && target != user {
+                self.user[target] = Some(user);
+                self.open.push(target);
+            }
+        }
+    }
+
+    /// Holds every destroy of an object, and goes on to what it used.
+    fn visit(&mut self, id: Id, drafts: &mut [Option<Draft>], blocks: &mut Vec<(Id, Block)>) -> bool {
+        let Some(user) = self.user[id] else { return false };
+        let mut changed = false;
+        let block = self.still_used(id, user, drafts);
+        let current = self.scene.subjects[id].current();
+        if let Some(draft) = drafts[id].as_mut().filter(|_| !self.scene.running.contains_key(&id)) {
+            let destroys = draft.leaves() && current.is_some();
+            if destroys {
+                draft.block(block.clone(), current);
+                changed = true;
+            } else if draft.action == Action::Replace && !draft.create_first {
+                blocks.push((id, block.clone()));
+            } else if draft.action == Action::Replace && draft.hold_destroy.is_none() {
+                draft.hold_destroy = Some(Box::new(block.clone()));
+                changed = true;
+            }
+            for leftover in draft.leftovers.iter_mut().filter(|leftover| leftover.goes()) {
+                if !self.scene.running_leftovers.contains_key(&(id, leftover.key)) {
+                    leftover.block(block.clone());
+                    changed = true;
+                }
+            }
+        }
+        let leftovers = self.scene.subjects[id].record.iter().flat_map(|record| record.deposed.values());
+        let used_by_leftovers: Vec<Id> = leftovers.flat_map(|object| self.scene.leftover_used(id, object)).collect();
+        self.reach(id, self.scene.used.of(id).chain(used_by_leftovers));
+        changed
+    }
+
+    /// Why a destroy waits, with the ways out.
+    fn still_used(&self, id: Id, user: Id, drafts: &[Option<Draft>]) -> Block {
+        let scene = self.scene;
+        let why = drafts[user].as_ref().and_then(|draft| draft.block.as_ref()).map(|block| block.reason());
+        let user_address = scene.address(user);
+        if scene.running.contains_key(&user) {
+            let what = format!("still used by `{user_address}`, a step of which is running");
+            let waits = Diagnostic::warning(scene.address(id), Reason::StillUsed, what);
+            return Block::held(waits).waiting_for([user]);
+        }
+        let (what, hint) = match why {
+            Some(reason) => (
+                format!("still used by `{user_address}`, which is blocked: {reason}"),
+                format!("resolve what blocks `{user_address}` first"),
+            ),
+            None if scene.subjects[user].wanted => (
+                format!("still used by `{user_address}`"),
+                format!("delete `{user_address}` too, or remove its reference"),
+            ),
+            None => (format!("still used by `{user_address}`"), format!("wait until `{user_address}` is gone")),
+        };
+        let diagnostic = Diagnostic::error(scene.address(id), Reason::StillUsed, what).hint(hint);
+        Block::held(diagnostic).waiting_for([user])
+    }
+}
+
+/// The leftovers of an object that is blocked: they stay when nothing about it may be touched, and when they may be all
+/// that works, because there is no complete current object. A leftover that never worked may always go.
+fn hold_leftovers_of_blocked(scene: &Scene<'_>, drafts: &mut [Option<Draft>]) -> bool {
+    let mut changed = false;
+    for (id, draft) in drafts.iter_mut().enumerate() {
+        let Some(draft) = draft.as_mut().filter(|draft| !draft.leftovers.is_empty()) else { continue };
+        let subject = scene.subjects[id];
+        let Some(block) = draft.block.clone() else { continue };
+        let complete = |object: &RecordedObject| object.status == ObjectStatus::Ready;
+        let gives_up = subject.wanted && !subject.current().is_some_and(|object| complete(object));
+        for leftover in draft.leftovers.iter_mut().filter(|leftover| leftover.goes()) {
+            if block.frozen || (gives_up && complete(&leftover.object)) {
+                let cause = block.leading();
+                let what = format!("the leftover stays while its object is blocked: {}", cause.summary);
+                let mut diagnostic = Diagnostic::error(subject.address, cause.reason, what);
+                diagnostic.severity = cause.severity;
+                leftover.block(Block::held(diagnostic).waiting_for(block.waiting_for.iter().copied()));
+                changed = true;
+            }
+        }
+    }
+    changed
+}

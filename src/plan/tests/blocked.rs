@@ -1,0 +1,360 @@
+//! What cannot be planned says why, and what waits for it says for whom.
+
+use expect_test::expect;
+
+use super::check;
+
+#[test]
+fn a_problem_of_the_resource_blocks_it_and_its_dependents() {
+    check(
+        "
+         want a problem=unreadable
+         want b after=a
+         want c after=b
+         want z input=1",
+        expect![[r#"
+            a Blocked InvalidManifest: unreadable
+            b Blocked DependencyNotReady: spec.dependsOn[0]: waits for `a`: it cannot be planned (InvalidManifest: unreadable) <- a
+            c Blocked DependencyNotReady: spec.dependsOn[0]: waits for `b`: it cannot be planned (DependencyNotReady: waits for `a`) <- b
+            z Create {id=? input=1 output=?}
+            error a InvalidManifest
+            error b DependencyNotReady
+            error c DependencyNotReady"#]],
+    );
+}
+
+#[test]
+fn an_unknown_type_is_refused() {
+    check(
+        "want a type=nonsense",
+        expect![[r#"
+            a Blocked UnknownType: spec.type: no provider serves the type `nonsense`
+            error a UnknownType"#]],
+    );
+}
+
+#[test]
+fn a_reference_to_nothing_names_it_and_the_field() {
+    check(
+        "want a input=${b.id}",
+        expect![[r#"
+            a Blocked DependencyNotFound: spec.config.input: refers to `b`, which does not exist
+            error a DependencyNotFound"#]],
+    );
+}
+
+#[test]
+fn a_reference_to_itself_is_refused() {
+    check(
+        "want a input=${a.id}",
+        expect![[r#"
+            a Blocked SelfReference: it refers to itself in a ring: a refers to a (spec.config.input) (hint: remove the reference of a to a (spec.config.input))
+            error a SelfReference"#]],
+    );
+}
+
+#[test]
+fn a_ring_blocks_its_members_and_dependents_only() {
+    check(
+        "
+         want a input=${b.id}
+         want b input=${a.id}
+         want c after=b
+         want z input=1",
+        expect![[r#"
+            a Blocked DependencyCycle: it refers to itself in a ring: a refers to b (spec.config.input), b refers to a (spec.config.input) (hint: remove the reference of a to b (spec.config.input))
+            b Blocked DependencyCycle: it refers to itself in a ring: a refers to b (spec.config.input), b refers to a (spec.config.input) (hint: remove the reference of a to b (spec.config.input))
+            c Blocked DependencyNotReady: spec.dependsOn[0]: waits for `b`: it cannot be planned (DependencyCycle: it refers to itself in a ring) <- b
+            z Create {id=? input=1 output=?}
+            error a DependencyCycle
+            error b DependencyCycle
+            error c DependencyNotReady"#]],
+    );
+}
+
+#[test]
+fn an_orphan_is_no_dependency() {
+    check(
+        "
+         want b input=${a.id}
+         have a input=1
+         have b input=A uses=a",
+        expect![[r#"
+            a Blocked StillUsed: still used by `b`, which is blocked: DependencyNotFound (hint: resolve what blocks `b` first) <- b
+            b Blocked DependencyNotFound: spec.config.input: refers to `a`, which does not exist
+            error a StillUsed
+            error b DependencyNotFound"#]],
+    );
+}
+
+#[test]
+fn a_failed_expression_names_its_field() {
+    check(
+        "
+         want a input=1
+         have a input=1
+         want b input=${a.nonsense}",
+        expect![[r#"
+            a NoOp
+            b Blocked InvalidExpression: spec.config.input: `${a.nonsense}` has no value
+            error b InvalidExpression"#]],
+    );
+}
+
+#[test]
+fn a_misspelt_attribute_is_refused_before_the_driver_is_asked() {
+    check(
+        "want a inptu=1",
+        expect![[r#"
+            a Blocked InvalidConfig: spec.config.inptu: is no attribute of this type (hint: did you mean `input`?)
+            error a InvalidConfig"#]],
+    );
+}
+
+#[test]
+fn what_the_driver_refuses_is_refused() {
+    check(
+        "
+         want a input=1
+         world a invalid",
+        expect![[r#"
+            a Blocked InvalidConfig: spec.config.input: is refused
+            error a InvalidConfig"#]],
+    );
+}
+
+#[test]
+fn a_failed_plan_blocks_the_object() {
+    check(
+        "
+         want a input=1
+         world a unplannable
+         want b after=a",
+        expect![[r#"
+            a Blocked OperationFailed: the change could not be planned: no connection
+            b Blocked DependencyNotReady: spec.dependsOn[0]: waits for `a`: it cannot be planned (OperationFailed: the change could not be planned) <- a
+            error a OperationFailed
+            error b DependencyNotReady"#]],
+    );
+}
+
+#[test]
+fn a_failed_read_blocks_the_object() {
+    check(
+        "
+         want a input=1
+         have a input=1
+         world a unreadable",
+        expect![[r#"
+            a Blocked OperationFailed: the object could not be read: no connection
+            error a OperationFailed"#]],
+    );
+}
+
+#[test]
+fn a_plan_that_breaks_its_contract_is_the_drivers_fault() {
+    check(
+        "
+         want a input=1
+         world a breaks-contract",
+        expect![[r#"
+            a Blocked InternalError: driver produced an invalid plan: `input` is planned neither as configured nor as before (hint: this is a fault of the provider; report it to its authors)
+            error a InternalError"#]],
+    );
+}
+
+#[test]
+fn a_replacement_path_that_does_not_exist_is_the_drivers_fault() {
+    check(
+        "
+         want a input=2
+         have a input=1
+         world a odd-path",
+        expect![[r#"
+            a Blocked InternalError: driver produced an invalid plan: `nowhere` requires replacement, but does not exist (hint: this is a fault of the provider; report it to its authors)
+            error a InternalError"#]],
+    );
+}
+
+#[test]
+fn a_suspended_object_is_left_alone_and_its_dependents_go_on() {
+    check(
+        "
+         want a input=2 suspended
+         have a input=1
+         want b input=${a.input}",
+        expect![[r#"
+            a Blocked Suspended: suspended (hint: set `spec.suspend: false` and remove the annotation `purlin.dev/paused`)
+            b Create {id=? input=1 output=?}
+            warning a Suspended"#]],
+    );
+}
+
+#[test]
+fn a_dependent_of_a_suspended_object_that_does_not_exist_waits() {
+    check(
+        "
+         want a input=2 suspended
+         want b input=${a.input}",
+        expect![[r#"
+            a Blocked Suspended: suspended (hint: set `spec.suspend: false` and remove the annotation `purlin.dev/paused`)
+            b Blocked DependencyNotReady: spec.config.input: waits for `a`: it is held (Suspended: suspended) <- a
+            warning a Suspended
+            warning b DependencyNotReady"#]],
+    );
+}
+
+#[test]
+fn a_held_object_is_left_alone() {
+    check(
+        "
+         want a input=2
+         have a input=1
+         want b input=${a.input}
+         option held=a",
+        expect![[r#"
+            a Blocked OperationFailed: it failed and backs off
+            b Create {id=? input=1 output=?}
+            error a OperationFailed"#]],
+    );
+}
+
+#[test]
+fn nothing_is_created_in_a_terminating_namespace() {
+    check(
+        "
+         want a input=1
+         want b force=2
+         have b force=1
+         want c input=2
+         have c input=1
+         option terminating",
+        expect![[r#"
+            a Blocked NamespaceTerminating: nothing can be created, since the namespace is terminating
+            b Blocked NamespaceTerminating: nothing can be created, since the namespace is terminating
+            c Update {id=C input=2 output=?}
+            error a NamespaceTerminating
+            error b NamespaceTerminating"#]],
+    );
+}
+
+#[test]
+fn failing_creations_are_capped() {
+    check(
+        "
+         want a input=1
+         have a input=1 tainted
+         record a failed=3
+         option cap=3",
+        expect![[r#"
+            a Blocked CreateKeepsFailing: the new object failed to be created 3 times in a row (hint: change the Resource, or set the annotation `purlin.dev/replace-requested-at` to try again)
+            error a CreateKeepsFailing"#]],
+    );
+}
+
+#[test]
+fn a_requested_replacement_passes_the_cap() {
+    check(
+        "
+         want a input=1 request=now
+         have a input=1 tainted
+         record a failed=3
+         option cap=3",
+        expect!["a Replace DestroyFirst (tainted) {id=? input=1 output=?}"],
+    );
+}
+
+#[test]
+fn a_one_off_run_only_warns_of_failing_creations() {
+    check(
+        "
+         want a input=1
+         have a input=1 tainted
+         record a failed=3",
+        expect![[r#"
+            a Replace DestroyFirst (tainted) {id=? input=1 output=?}
+            warning a CreateKeepsFailing: the new object failed to be created 3 times in a row"#]],
+    );
+}
+
+#[test]
+fn too_many_leftovers_stop_create_first_replacements() {
+    check(
+        "
+         want a force=2 cbd
+         have a force=1 cbd
+         left a 1 id=1
+         left a 2 id=2
+         left a 3 id=3",
+        expect![[r#"
+            a Blocked TooManyLeftovers: 3 old objects are left over; no further one is made before they are gone
+            a#1 Destroy (left over from a replacement)
+            a#2 Destroy (left over from a replacement)
+            a#3 Destroy (left over from a replacement)
+            error a TooManyLeftovers"#]],
+    );
+}
+
+#[test]
+fn too_many_leftovers_of_which_some_never_worked_clear_up() {
+    check(
+        "
+         want a force=2 cbd
+         have a force=1 cbd tainted
+         left a 1 id=1
+         left a 2 id=2 tainted
+         left a 3 id=3 tainted",
+        expect![[r#"
+            a Blocked TooManyLeftovers: 3 old objects are left over; no further one is made before they are gone
+            a#1 Blocked TooManyLeftovers: the leftover stays while its object is blocked: 3 old objects are left over; no further one is made before they are gone
+            a#2 Destroy (left over from a replacement)
+            a#3 Destroy (left over from a replacement)
+            error a TooManyLeftovers"#]],
+    );
+}
+
+#[test]
+fn a_delete_first_replacement_waits_for_its_dependencies() {
+    check(
+        "
+         want a input=1 suspended
+         have a input=1
+         want b force=2 after=a
+         have b force=1 uses=a",
+        expect![[r#"
+            a Blocked Suspended: suspended (hint: set `spec.suspend: false` and remove the annotation `purlin.dev/paused`)
+            b Blocked DependencyNotReady: must be replaced, and the old object is not given up before its successor can be made: waits for `a`: which is blocked (Suspended) <- a
+            warning a Suspended
+            warning b DependencyNotReady"#]],
+    );
+}
+
+#[test]
+fn a_create_first_replacement_does_not_wait() {
+    check(
+        "
+         want a input=1 suspended
+         have a input=1
+         want b force=2 after=a cbd
+         have b force=1 uses=a cbd",
+        expect![[r#"
+            a Blocked Suspended: suspended (hint: set `spec.suspend: false` and remove the annotation `purlin.dev/paused`)
+            b Replace CreateFirst (attributes force it) [force] {force=2 id=? output=?}
+            warning a Suspended"#]],
+    );
+}
+
+#[test]
+fn an_update_does_not_wait_for_a_suspended_dependency() {
+    check(
+        "
+         want a input=1 suspended
+         have a input=1
+         want b input=2 after=a
+         have b input=1 uses=a",
+        expect![[r#"
+            a Blocked Suspended: suspended (hint: set `spec.suspend: false` and remove the annotation `purlin.dev/paused`)
+            b Update {id=B input=2 output=?}
+            warning a Suspended"#]],
+    );
+}

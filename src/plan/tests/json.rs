@@ -1,0 +1,286 @@
+//! The two faces of a plan: text for people, JSON for programs.
+
+use expect_test::{Expect, expect};
+
+use super::world::World;
+use crate::plan::render::{self, Style};
+
+const SITUATION: &str = "
+    want new input=1 secret=7
+    want changed input=2 ports=[1,3]
+    have changed input=1 ports=[1,2]
+    want replaced force=2 cbd
+    have replaced force=1 cbd
+    left replaced 1 id=older
+    have gone input=1
+    want blocked input=${nothing.id}
+    want same input=1
+    have same input=1
+    want noted input=1 protect
+    have noted input=1";
+
+#[track_caller]
+fn check(found: &str, expected: &Expect) {
+    expected.assert_eq(found);
+}
+
+#[test]
+fn people_read_signs_fields_reasons_and_a_summary() {
+    let mut text = String::new();
+    render::write(&World::parse(SITUATION).plan(), Style::Plain, &mut text).unwrap();
+    check(
+        &text,
+        &expect![[r#"
+              # blocked is blocked
+              # DependencyNotFound: spec.config.input: refers to `nothing`, which does not exist
+
+              # changed will be updated in place
+              ~ thing changed
+                  ~ input = 1 -> 2
+                  + output = (known after apply)
+                  ~ ports = [
+                      ~ [1] = 2 -> 3
+                    ]
+                    # 2 unchanged
+
+              # gone will be destroyed (no longer wanted)
+              - thing gone
+                  - id = "GONE"
+
+              # new will be created
+              + thing new
+                  + id = (known after apply)
+                  + input = 1
+                  + output = (known after apply)
+                  + secret = (sensitive value)
+
+              # noted stays; only its record changes (`preventDestroy` changed)
+
+              # replaced will be replaced: created, then destroyed (attributes force it)
+              +/- thing replaced
+                  ~ force = 1 -> 2 # forces replacement
+                  ~ id = "REPLACED" -> (known after apply)
+                  + output = (known after apply)
+
+              # replaced (deposed 00000001) will be destroyed (left over from a replacement)
+              - thing replaced (deposed 00000001)
+                  - id = "older"
+
+            error: blocked: spec.config.input: refers to `nothing`, which does not exist
+
+            Plan: 1 to create, 1 to update, 1 to replace, 2 to destroy. 1 blocked.
+        "#]],
+    );
+}
+
+#[test]
+fn colours_are_an_addition_only() {
+    let plan = World::parse(SITUATION).plan();
+    let (mut plain, mut coloured) = (String::new(), String::new());
+    render::write(&plan, Style::Plain, &mut plain).unwrap();
+    render::write(&plan, Style::Ansi, &mut coloured).unwrap();
+    for code in ["32", "33", "31", "2", "1", "0"] {
+        coloured = coloured.replace(&format!("\u{1b}[{code}m"), "");
+    }
+    assert_eq!(plain, coloured);
+}
+
+#[test]
+fn a_plan_without_changes_says_so() {
+    let mut text = String::new();
+    render::write(&World::parse("want a\nhave a").plan(), Style::Plain, &mut text).unwrap();
+    check(
+        &text,
+        &expect![[r#"
+        No changes: every object is as it is wanted.
+    "#]],
+    );
+}
+
+#[expect(clippy::too_many_lines, reason = "one plan with every kind of change, and its text")]
+#[test]
+fn programs_read_the_documented_format() {
+    let plan = World::parse(SITUATION).plan();
+    let mut written = Vec::new();
+    render::json::write(&plan, &serde_json::json!({"nodes": [], "edges": []}), &mut written).unwrap();
+    let value: serde_json::Value = serde_json::from_slice(&written).unwrap();
+    check(
+        &serde_json::to_string_pretty(&value).unwrap(),
+        &expect![[r#"
+            {
+              "changes": [
+                {
+                  "action": "Blocked",
+                  "address": "blocked",
+                  "after": null,
+                  "afterUnknown": {},
+                  "before": null,
+                  "deposedKey": null,
+                  "order": null,
+                  "reason": "DependencyNotFound",
+                  "replacePaths": [],
+                  "type": "thing"
+                },
+                {
+                  "action": "Update",
+                  "address": "changed",
+                  "after": {
+                    "id": "CHANGED",
+                    "input": 2,
+                    "ports": [
+                      1,
+                      3
+                    ]
+                  },
+                  "afterUnknown": {
+                    "output": true
+                  },
+                  "before": {
+                    "id": "CHANGED",
+                    "input": 1,
+                    "ports": [
+                      1,
+                      2
+                    ]
+                  },
+                  "deposedKey": null,
+                  "order": null,
+                  "reason": "",
+                  "replacePaths": [],
+                  "type": "thing"
+                },
+                {
+                  "action": "Destroy",
+                  "address": "gone",
+                  "after": null,
+                  "afterUnknown": {},
+                  "before": {
+                    "id": "GONE",
+                    "input": 1
+                  },
+                  "deposedKey": null,
+                  "order": null,
+                  "reason": "no longer wanted",
+                  "replacePaths": [],
+                  "type": "thing"
+                },
+                {
+                  "action": "Create",
+                  "address": "new",
+                  "after": {
+                    "input": 1,
+                    "secret": {
+                      "sensitive": true
+                    }
+                  },
+                  "afterUnknown": {
+                    "id": true,
+                    "output": true
+                  },
+                  "before": null,
+                  "deposedKey": null,
+                  "order": null,
+                  "reason": "",
+                  "replacePaths": [],
+                  "type": "thing"
+                },
+                {
+                  "action": "Record",
+                  "address": "noted",
+                  "after": {
+                    "id": "NOTED",
+                    "input": 1
+                  },
+                  "afterUnknown": {},
+                  "before": {
+                    "id": "NOTED",
+                    "input": 1
+                  },
+                  "deposedKey": null,
+                  "order": null,
+                  "reason": "`preventDestroy` changed",
+                  "replacePaths": [],
+                  "type": "thing"
+                },
+                {
+                  "action": "Replace",
+                  "address": "replaced",
+                  "after": {
+                    "force": 2
+                  },
+                  "afterUnknown": {
+                    "id": true,
+                    "output": true
+                  },
+                  "before": {
+                    "force": 1,
+                    "id": "REPLACED"
+                  },
+                  "deposedKey": null,
+                  "order": "CreateFirst",
+                  "reason": "attributes force it",
+                  "replacePaths": [
+                    "force"
+                  ],
+                  "type": "thing"
+                },
+                {
+                  "action": "Destroy",
+                  "address": "replaced",
+                  "after": null,
+                  "afterUnknown": {},
+                  "before": {
+                    "id": "older"
+                  },
+                  "deposedKey": "00000001",
+                  "order": null,
+                  "reason": "left over from a replacement",
+                  "replacePaths": [],
+                  "type": "thing"
+                },
+                {
+                  "action": "NoOp",
+                  "address": "same",
+                  "after": {
+                    "id": "SAME",
+                    "input": 1
+                  },
+                  "afterUnknown": {},
+                  "before": {
+                    "id": "SAME",
+                    "input": 1
+                  },
+                  "deposedKey": null,
+                  "order": null,
+                  "reason": "",
+                  "replacePaths": [],
+                  "type": "thing"
+                }
+              ],
+              "diagnostics": [
+                {
+                  "address": "blocked",
+                  "detail": "",
+                  "severity": "error",
+                  "summary": "spec.config.input: refers to `nothing`, which does not exist"
+                }
+              ],
+              "formatVersion": "1",
+              "graph": {
+                "edges": [],
+                "nodes": []
+              }
+            }"#]],
+    );
+}
+
+#[test]
+fn no_face_shows_a_sensitive_value() {
+    let plan = World::parse("want a secret=hunter2\nhave a secret=letmein input=1").plan();
+    let mut text = String::new();
+    render::write(&plan, Style::Plain, &mut text).unwrap();
+    let mut written = Vec::new();
+    render::json::write(&plan, &(), &mut written).unwrap();
+    let all = text + &String::from_utf8(written).unwrap();
+    assert!(!all.contains("hunter2") && !all.contains("letmein"), "{all}");
+}

@@ -1,0 +1,318 @@
+//! The action table: which change each situation leads to, and why.
+
+use expect_test::expect;
+
+use super::check;
+
+#[test]
+fn what_has_no_record_is_created() {
+    check("want a input=1", expect!["a Create {id=? input=1 output=?}"]);
+}
+
+#[test]
+fn what_is_as_wanted_stays() {
+    check(
+        "
+         want a input=1
+         have a input=1",
+        expect!["a NoOp"],
+    );
+}
+
+#[test]
+fn what_differs_is_updated() {
+    check(
+        "
+         want a input=2
+         have a input=1",
+        expect!["a Update {id=A input=2 output=?}"],
+    );
+}
+
+#[test]
+fn an_attribute_that_cannot_change_in_place_forces_a_replacement() {
+    check(
+        "
+         want a force=2
+         have a force=1",
+        expect!["a Replace DestroyFirst (attributes force it) [force] {force=2 id=? output=?}"],
+    );
+}
+
+#[test]
+fn an_attribute_that_requires_replacement_but_does_not_change_forces_nothing() {
+    check(
+        "
+         want a force=1 input=2
+         have a force=1 input=1",
+        expect!["a Update {force=1 id=A input=2 output=?}"],
+    );
+}
+
+#[test]
+fn create_before_destroy_replaces_create_first() {
+    check(
+        "
+         want a force=2 cbd
+         have a force=1 cbd",
+        expect!["a Replace CreateFirst (attributes force it) [force] {force=2 id=? output=?}"],
+    );
+}
+
+#[test]
+fn create_before_destroy_is_inherited_by_dependencies() {
+    check(
+        "
+         want a force=2
+         want b input=${a.id} cbd
+         have a force=1
+         have b input=A uses=a cbd",
+        expect![[r#"
+            a Replace CreateFirst (attributes force it) [force] {force=2 id=? output=?}
+            b Update {id=B input=? output=?}"#]],
+    );
+}
+
+#[test]
+fn an_overridden_setting_is_a_warning_with_the_path() {
+    check(
+        "
+         want a input=1 nocbd
+         want b after=a
+         want c after=b cbd",
+        expect![[r#"
+            a Create {id=? input=1 output=?}
+            b Create {id=? output=?}
+            c Create {id=? output=?}
+            warning a CreateBeforeDestroyForced: `createBeforeDestroy: false` is overridden: required by `b`, because of `c`"#]],
+    );
+}
+
+#[test]
+fn a_tainted_object_is_replaced() {
+    check(
+        "
+         want a input=1
+         have a input=1 tainted",
+        expect!["a Replace DestroyFirst (tainted) {id=? input=1 output=?}"],
+    );
+}
+
+#[test]
+fn an_interrupted_object_that_is_complete_is_kept() {
+    check(
+        "
+         want a input=1
+         have a input=1 interrupted
+         option no-refresh",
+        expect!["a Record (interrupted, and found complete)"],
+    );
+}
+
+#[test]
+fn an_interrupted_object_that_is_not_complete_is_replaced() {
+    check(
+        "
+         want a input=1
+         have a interrupted",
+        expect!["a Replace DestroyFirst (interrupted) {id=? input=1 output=?}"],
+    );
+}
+
+#[test]
+fn a_replacement_can_be_requested_by_option() {
+    check(
+        "
+         want a input=1
+         have a input=1
+         option replace=a",
+        expect!["a Replace DestroyFirst (requested) {id=? input=1 output=?}"],
+    );
+}
+
+#[test]
+fn a_replacement_can_be_requested_by_annotation() {
+    check(
+        "
+         want a input=1 request=today
+         have a input=1",
+        expect!["a Replace DestroyFirst (requested) {id=? input=1 output=?}"],
+    );
+}
+
+#[test]
+fn a_request_that_was_handled_is_not_repeated() {
+    check(
+        "
+         want a input=1 request=today
+         have a input=1
+         record a handled=today",
+        expect!["a NoOp"],
+    );
+}
+
+#[test]
+fn a_replacement_with_policy_orphan_creates_first_and_forgets() {
+    check(
+        "
+         want a force=2 orphan
+         have a force=1",
+        expect!["a Replace CreateFirst forget (attributes force it) [force] {force=2 id=? output=?}"],
+    );
+}
+
+#[test]
+fn after_a_delete_first_replacement_was_cut_the_new_object_is_created() {
+    check(
+        "
+         want a input=1
+         record a pending",
+        expect!["a Create (replacement: the old object is already destroyed) {id=? input=1 output=?}"],
+    );
+}
+
+#[test]
+fn what_is_gone_is_created_again() {
+    check(
+        "
+         want a input=1
+         have a input=1
+         world a gone",
+        expect!["a Create (it does not exist any more) {id=? input=1 output=?}"],
+    );
+}
+
+#[test]
+fn a_changed_flag_is_recorded_without_touching_the_object() {
+    check(
+        "
+         want a input=1 protect
+         have a input=1",
+        expect!["a Record (`preventDestroy` changed)"],
+    );
+}
+
+#[test]
+fn a_changed_dependency_is_recorded() {
+    check(
+        "
+         want a input=1
+         want b input=1 after=a
+         have a input=1
+         have b input=1",
+        expect![[r#"
+            a NoOp
+            b Record (its dependencies changed)"#]],
+    );
+}
+
+#[test]
+fn what_changed_outside_and_is_not_configured_is_recorded() {
+    check(
+        "
+         want a
+         have a output=1
+         world a output=2",
+        expect!["a Record (it was changed outside of Purlin)"],
+    );
+}
+
+#[test]
+fn what_changed_outside_against_the_configuration_is_corrected() {
+    check(
+        "
+         want a input=1
+         have a input=1
+         world a input=2",
+        expect!["a Update {id=A input=1 output=?}"],
+    );
+}
+
+#[test]
+fn without_a_refresh_nothing_is_read() {
+    check(
+        "
+         want a input=1
+         have a input=1
+         world a gone
+         option no-refresh",
+        expect!["a NoOp"],
+    );
+}
+
+#[test]
+fn a_record_of_another_resource_of_the_same_name_and_type_is_taken_over() {
+    check(
+        "
+         want a input=1 uid=new
+         have a input=1
+         record a uid=old",
+        expect!["a Record (another Resource of the same name took it over)"],
+    );
+}
+
+#[test]
+fn an_imported_object_that_is_as_wanted_is_only_recorded() {
+    check("want a input=1 import=X", expect!["a Record (imported)"]);
+}
+
+#[test]
+fn an_imported_object_that_differs_is_updated() {
+    check("want a input=2 import=X", expect!["a Update (imported) {id=X input=2 output=?}"]);
+}
+
+#[test]
+fn an_imported_object_may_have_to_be_replaced() {
+    check(
+        "want a input=1 force=1 import=X",
+        expect!["a Replace DestroyFirst (imported, attributes force it) [force] {force=1 id=? input=1 output=?}"],
+    );
+}
+
+#[test]
+fn an_import_of_what_does_not_exist_creates_nothing() {
+    check(
+        "
+         want a input=1 import=X
+         world a missing",
+        expect![[r#"
+            a Blocked ImportNotFound: spec.import.id: the object to import does not exist: `X` (hint: correct `spec.import.id`, or remove `spec.import` to create a new object)
+            error a ImportNotFound"#]],
+    );
+}
+
+#[test]
+fn an_import_is_ignored_once_there_is_an_object() {
+    check(
+        "
+         want a input=1 import=X
+         have a input=1",
+        expect!["a NoOp"],
+    );
+}
+
+#[test]
+fn an_update_by_an_unknown_value_is_an_update() {
+    check(
+        "
+         want a input=1
+         want b input=${a.id}
+         have b input=A uses=a",
+        expect![[r#"
+            a Create {id=? input=1 output=?}
+            b Update {id=B input=? output=?}"#]],
+    );
+}
+
+#[test]
+fn an_unknown_value_where_a_change_forces_replacement_forces_it() {
+    check(
+        "
+         want a input=1
+         want b force=${a.id}
+         have b force=A uses=a",
+        expect![[r#"
+            a Create {id=? input=1 output=?}
+            b Replace DestroyFirst (attributes force it) [force] {force=? id=? output=?}"#]],
+    );
+}

@@ -1,0 +1,284 @@
+//! What happens to an object that is wanted: the action table of planning, for one object.
+//!
+//! First matching row wins, as in Terraform: no object → create; tainted → replace; planned equal → nothing; attributes
+//! that cannot change in place, or a request → replace; otherwise update.
+
+use std::sync::Arc;
+
+use super::conform::{conform, located};
+use super::draft::{Block, Draft, Planned};
+use super::progress::{Next, Progress, Refreshed, Replacement, Topic, decided, marked};
+use super::scene::{Id, Scene, Subject};
+use super::seen::{Evaluate, Seen};
+use super::{Question, contract, draw};
+use crate::load::Instance;
+use crate::model::{
+    Action, Diagnostic, Diagnostics, DriverError, ObjectStatus, PlanRequest, PlanResponse, Reason, RecordedObject,
+    Severity, Value,
+};
+
+/// The id to import the object by, when it has no object yet. It is ignored once there is one, and while a replacement
+/// is pending: then the id names the object that was destroyed.
+pub(super) fn import_of(scene: &Scene<'_>, id: Id) -> Option<Arc<str>> {
+    let subject = scene.subjects[id];
+    let import = subject.instance?.import.as_ref()?.id.clone();
+    let unknown_outcome =
+        scene.options.held.get(subject.address).is_some_and(|held| held.reason == Reason::CreateOutcomeUnknown);
+    let free = subject.record.is_none_or(|record| {
+        let occupied = if unknown_outcome { record.current.is_some() } else { record.has_objects() };
+        !occupied && !record.replacement_pending
+    });
+    free.then_some(import)
+}
+
+/// Whether a replacement was asked for, by option or annotation, and not carried out yet.
+pub(super) fn replacement_requested(scene: &Scene<'_>, id: Id) -> bool {
+    let subject = scene.subjects[id];
+    let handled = subject.record.map_or("", |record| &record.handled_replace_request);
+    let by_annotation = |i: &Arc<Instance>| !i.replace_requested.is_empty() && *i.replace_requested != *handled;
+    scene.options.replace.contains(subject.address) || subject.instance.is_some_and(by_annotation)
+}
+
+/// Evaluates the configuration, checks it, and asks for a plan.
+pub(super) fn evaluate(seen: &Seen<'_, '_>, evaluator: &dyn Evaluate, id: Id, progress: &mut Progress) -> Next {
+    let scene = seen.scene;
+    let subject = scene.subjects[id];
+    let Some(instance) = subject.instance else { return Next::Wait };
+    if let Some(Refreshed::Failed(error)) = &progress.current {
+        let block = Block::failed(subject.address, "the object could not be read", error.clone());
+        return decided(Draft::blocked(block, subject.current()));
+    }
+    let block = |diagnostics| {
+        let block = Block { diagnostics, waiting_for: Vec::new(), held: false, frozen: false };
+        decided(Draft::blocked(block, subject.current()))
+    };
+    let evaluated = match evaluator.evaluate(instance, seen) {
+        Ok(value) => value,
+        Err(problems) => return block(located(instance, problems)),
+    };
+    let Some(schema) = scene.types.schema(&instance.type_name) else { return Next::Wait };
+    let (config, problems) = conform(subject.address, evaluated, &schema);
+    if problems.iter().any(|problem| problem.severity == Severity::Error) {
+        return block(problems);
+    }
+    progress.diagnostics.extend(problems);
+    progress.config = config;
+    let status = prior(subject, progress).map(|object| object.status);
+    match status {
+        None => plan_new(scene, id, progress),
+        Some(ObjectStatus::Tainted) => replace(scene, id, progress, Replacement::Tainted),
+        Some(_) if replacement_requested(scene, id) => replace(scene, id, progress, Replacement::Requested),
+        Some(_) => ask_plan(scene, id, progress, prior(subject, progress)),
+    }
+}
+
+/// The object as it is.
+fn prior(subject: Subject<'_>, progress: &Progress) -> Option<Arc<RecordedObject>> {
+    match &progress.current {
+        Some(Refreshed::Found(object)) => Some(object.clone()),
+        Some(Refreshed::Gone) => None,
+        Some(Refreshed::Failed(_)) | None => subject.current().or(progress.imported.as_ref()).cloned(),
+    }
+}
+
+fn ask_plan(scene: &Scene<'_>, id: Id, progress: &Progress, prior: Option<Arc<RecordedObject>>) -> Next {
+    let entropy = draw::entropy(scene.options.seed, scene.address(id));
+    let request = PlanRequest { prior, config: progress.config.clone(), entropy, planned_before: None };
+    Next::Ask(vec![(Topic::Plan, Question::Plan(request))])
+}
+
+/// A new object, unless none may be made.
+fn plan_new(scene: &Scene<'_>, id: Id, progress: &Progress) -> Next {
+    let subject = scene.subjects[id];
+    if scene.options.namespace_terminating {
+        let what = "nothing can be created, since the namespace is terminating";
+        let held = Block::held(Diagnostic::error(subject.address, Reason::NamespaceTerminating, what));
+        return decided(Draft::blocked(held, prior(subject, progress).as_ref().and(subject.current())));
+    }
+    ask_plan(scene, id, progress, None)
+}
+
+/// A new object instead of the old one, unless the old one must stay. Planned as if there were none: the driver must
+/// not be told what it computed for the old object.
+fn replace(scene: &Scene<'_>, id: Id, progress: &mut Progress, replacement: Replacement) -> Next {
+    let subject = scene.subjects[id];
+    let old = prior(subject, progress);
+    let prevented = |old: &Arc<RecordedObject>| subject.prevents_destroy(old) && !subject.keeps_object(old);
+    if old.as_ref().is_some_and(prevented) {
+        let why = match &replacement {
+            Replacement::Attributes(paths) => {
+                let names: Vec<String> = paths.iter().map(|path| format!("`{path}`")).collect();
+                format!("{} cannot be changed in place", names.join(", "))
+            }
+            other => format!("it is {}", other.because()),
+        };
+        let what = format!("the object must be replaced, and `preventDestroy` forbids to destroy it: {why}");
+        return decided(Draft::blocked(prevented_block(scene, subject, what), subject.current()));
+    }
+    progress.replacement = Some(replacement);
+    plan_new(scene, id, progress)
+}
+
+/// A destroy that `preventDestroy` forbids, with the ways out.
+pub(super) fn prevented_block(scene: &Scene<'_>, subject: Subject<'_>, what: String) -> Block {
+    let local = scene.options.destroy_orphans;
+    let hint = match (subject.live_spec(), local) {
+        (Some(_), false) => "set `spec.lifecycle.preventDestroy: false`".to_owned(),
+        (Some(_), true) => format!(
+            "set `spec.lifecycle.preventDestroy: false`, or run `purlin state unprotect {}` when it is to be destroyed \
+             without its manifest",
+            subject.address
+        ),
+        (None, _) => format!(
+            "bring the manifest back with `spec.lifecycle.preventDestroy: false`, or run `purlin state unprotect {}`",
+            subject.address
+        ),
+    };
+    Block::held(Diagnostic::error(subject.address, Reason::PreventDestroy, what).hint(hint))
+}
+
+/// Takes the driver's plan.
+pub(super) fn take_plan(
+    scene: &Scene<'_>,
+    id: Id,
+    progress: &mut Progress,
+    found: Diagnostics,
+    result: Result<Option<PlanResponse>, DriverError>,
+) -> Next {
+    let subject = scene.subjects[id];
+    let found = subject.instance.map_or_else(Vec::new, |instance| located(instance, found));
+    let block = if found.iter().any(|problem| problem.severity == Severity::Error) {
+        Block { diagnostics: found, waiting_for: Vec::new(), held: false, frozen: false }
+    } else {
+        progress.diagnostics.extend(found);
+        let outcome = match result {
+            Ok(Some(response)) => judge(scene, id, progress, response).map_err(|fault| Block::broken(*fault)),
+            Ok(None) => Err(Block::broken(*contract::fault(subject.address, "driver gave no plan".to_owned()))),
+            Err(error) => Err(Block::failed(subject.address, "the change could not be planned", error)),
+        };
+        match outcome {
+            Ok(next) => return next,
+            Err(block) => block,
+        }
+    };
+    let mut draft = Draft::blocked(block, subject.current());
+    draft.diagnostics = std::mem::take(&mut progress.diagnostics);
+    decided(draft)
+}
+
+/// From what the driver plans to an action.
+fn judge(scene: &Scene<'_>, id: Id, progress: &mut Progress, response: PlanResponse) -> Result<Next, Box<Diagnostic>> {
+    let subject = scene.subjects[id];
+    let schema = scene.types.schema(&subject.type_name()).unwrap_or_default();
+    let response = marked(response, &progress.config, &schema);
+    let old = prior(subject, progress);
+    let planned_from = old.as_ref().filter(|_| progress.replacement.is_none());
+    contract::check_planned(
+        subject.address,
+        &progress.config,
+        &response.planned,
+        planned_from.map(|object| &object.value),
+    )?;
+    let Some(base) = planned_from else {
+        return Ok(decided(made(scene, id, progress, response, old)));
+    };
+    let paths = response.requires_replace.clone();
+    let paths = contract::forcing(subject.address, &schema, paths, &base.value, &response.planned)?;
+    let equal = response.planned.same(&base.value) && !response.planned.has_unknown();
+    if !paths.is_empty() {
+        return Ok(replace(scene, id, progress, Replacement::Attributes(paths)));
+    }
+    if equal {
+        return Ok(decided(kept(subject, progress, base, response.planned)));
+    }
+    if base.status == ObjectStatus::Interrupted {
+        return Ok(replace(scene, id, progress, Replacement::Interrupted));
+    }
+    let because = progress.imported.is_some().then(|| "imported".to_owned());
+    Ok(decided(Draft { because, ..changed(progress, Action::Update, response, old) }))
+}
+
+/// A create or a replacement.
+fn made(
+    scene: &Scene<'_>,
+    id: Id,
+    progress: &mut Progress,
+    response: PlanResponse,
+    old: Option<Arc<RecordedObject>>,
+) -> Draft {
+    let subject = scene.subjects[id];
+    let Some(replacement) = progress.replacement.take() else {
+        let pending = subject.record.is_some_and(|record| record.replacement_pending);
+        let because = match progress.current {
+            Some(Refreshed::Gone) => Some("it does not exist any more"),
+            _ if pending => Some("replacement: the old object is already destroyed"),
+            _ => None,
+        };
+        return Draft { because: because.map(str::to_owned), ..changed(progress, Action::Create, response, None) };
+    };
+    let mut because = replacement.because().to_owned();
+    if progress.imported.is_some() {
+        because = format!("imported, {because}");
+    }
+    let mut draft = changed(progress, Action::Replace, response, old);
+    draft.forget = draft.prior.as_ref().is_some_and(|old| subject.keeps_object(old));
+    if let (Replacement::Attributes(paths), Some(planned)) = (replacement, &mut draft.planned) {
+        planned.replace_paths = paths;
+    }
+    Draft { because: Some(because), ..draft }
+}
+
+/// An object that gets a step.
+fn changed(
+    progress: &mut Progress,
+    action: Action,
+    response: PlanResponse,
+    prior: Option<Arc<RecordedObject>>,
+) -> Draft {
+    Draft {
+        action,
+        prior,
+        seen: Some(response.planned.clone()),
+        changed: true,
+        planned: Some(Box::new(Planned {
+            config: std::mem::take(&mut progress.config),
+            value: response.planned,
+            private: response.private,
+            identity: response.identity.filter(|identity| !identity.has_unknown()),
+            replace_paths: Vec::new(),
+        })),
+        diagnostics: std::mem::take(&mut progress.diagnostics),
+        ..Draft::nothing()
+    }
+}
+
+/// An object that stays as it is, though its record may have to follow.
+fn kept(subject: Subject<'_>, progress: &mut Progress, base: &Arc<RecordedObject>, planned: Value) -> Draft {
+    let complete = base.status == ObjectStatus::Interrupted;
+    let mut object = base.clone();
+    if complete || planned != base.value {
+        object = Arc::new(RecordedObject { value: planned, status: ObjectStatus::Ready, ..base.as_ref().clone() });
+    }
+    let recorded = subject.current();
+    let record_differs = match recorded {
+        None => Some("imported"),
+        Some(_) if complete => Some("interrupted, and found complete"),
+        Some(recorded) if Arc::ptr_eq(recorded, &object) || **recorded == *object => None,
+        Some(recorded) if recorded.value.same(&object.value) => Some("sensitive marks or provider data changed"),
+        Some(_) => Some("it was changed outside of Purlin"),
+    };
+    let changed = recorded.is_none_or(|recorded| recorded.value != object.value);
+    let diagnostics = std::mem::take(&mut progress.diagnostics);
+    Draft { changed, record_differs, diagnostics, ..Draft::unchanged(Some(&object)) }
+}
+
+impl Replacement {
+    fn because(&self) -> &'static str {
+        match self {
+            Self::Tainted => "tainted",
+            Self::Requested => "requested",
+            Self::Interrupted => "interrupted",
+            Self::Attributes(_) => "attributes force it",
+        }
+    }
+}

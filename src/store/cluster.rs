@@ -1,0 +1,201 @@
+//! The journal of the controller: records as Secrets, and the two marks on the Resource that a record has.
+//!
+//! The order of writes makes every crash readable. A first create writes the record with the intent, then the marks;
+//! so a record with nothing but that intent, of a Resource without marks, proves that no call was made. An erase takes
+//! the marks off, then removes the record. The index of a family follows the same order as the marks: an instance
+//! enters it after its record is made and before anything is called, and leaves it before its record is removed. So an
+//! instance that the index names and that has no record has lost it for certain, and no crash can look like that.
+
+mod family;
+mod marks;
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use tracing::debug;
+
+use crate::execute::{Journal, JournalError};
+use crate::model::{Address, InstanceKey, Operation, Record, Version};
+use crate::store::secrets::{Failure, Patience, Secrets};
+
+pub use marks::{FINALIZER, Marked, RECORD_ANNOTATION, ResourceMeta};
+
+use family::Households;
+use marks::Marks;
+
+/// What the controller knows from its watches. Everything here may be late: it saves requests, and is never what a
+/// write relies on.
+pub trait ResourceView: Send + Sync {
+    /// The metadata of a Resource; `None` when it is not known.
+    fn metadata(&self, namespace: &str, name: &str) -> Option<ResourceMeta>;
+
+    /// The instances of a Resource that have a record.
+    fn recorded(&self, namespace: &str, name: &str) -> Vec<InstanceKey>;
+}
+
+/// Records of Resources in a cluster.
+pub struct ClusterJournal {
+    secrets: Secrets,
+    marks: Marks,
+    view: Arc<dyn ResourceView>,
+    households: Households,
+}
+
+impl ClusterJournal {
+    /// A journal over the given Secrets.
+    pub fn new(secrets: Secrets, view: Arc<dyn ResourceView>) -> Self {
+        let marks = Marks::new(secrets.caller().clone());
+        Self { secrets, marks, view, households: Households::default() }
+    }
+
+    /// The Secrets, for reading.
+    pub fn secrets(&self) -> &Secrets {
+        &self.secrets
+    }
+
+    /// Puts the marks on the Resource of a record that is there already, and enters it in the index of its family:
+    /// for a Resource that adopts a record. No request when all is known to be there.
+    ///
+    /// # Errors
+    /// `Conflict` when the Resource is gone, is going, or is another one of the same name.
+    pub async fn mark(&self, record: &Record) -> Result<(), JournalError> {
+        self.settle_in(record).await.map_err(|failure| told(record, failure))
+    }
+
+    /// Takes an instance without a record out of the index of its family, and the marks off the Resource if that was
+    /// all it had: for `state rm` without a record, and for a deletion that a crash cut.
+    ///
+    /// # Errors
+    /// When the server cannot be reached.
+    pub async fn release(&self, namespace: &Arc<str>, address: &Address, uid: &Arc<str>) -> Result<(), Failure> {
+        self.move_out(namespace, address, uid, Patience::SHORT).await
+    }
+
+    /// Takes the marks off a Resource and leaves its records alone: they are abandoned.
+    ///
+    /// # Errors
+    /// When the server cannot be reached.
+    pub async fn unmark(&self, namespace: &str, name: &str, uid: &str) -> Result<(), Failure> {
+        self.marks.remove(namespace, name, uid, None, Patience::SHORT).await
+    }
+
+    async fn create(&self, record: &Record) -> Result<Version, Failure> {
+        let version = self.secrets.put(record, None, Patience::SHORT).await?;
+        match self.settle_in(record).await {
+            Ok(()) => Ok(version),
+            Err(failure) => {
+                // Refused for certain, so the record proves that no call was made; and it holds the version that we
+                // wrote, or is not ours to remove. What fails here is left to recovery, which reads the same.
+                if !matches!(failure, Failure::Unavailable(_)) {
+                    let removed = self.take_back(record, version).await;
+                    debug!(address = %record.address, ?removed, "took back an intent, since its Resource is gone");
+                }
+                Err(failure)
+            }
+        }
+    }
+
+    async fn take_back(&self, record: &Record, version: Version) -> Result<(), Failure> {
+        self.move_out(&record.namespace, &record.address, &record.uid, Patience::SHORT).await?;
+        self.secrets.delete(&record.namespace, &record.address, version, Patience::SHORT).await
+    }
+
+    async fn remove(&self, record: &Record, base: Version) -> Result<(), Failure> {
+        let Record { namespace, address, uid, .. } = record;
+        self.move_out(namespace, address, uid, Patience::UntilStopped).await?;
+        let removed = self.secrets.delete(namespace, address, base, Patience::UntilStopped).await;
+        if matches!(removed, Err(Failure::Conflict)) {
+            // The record stays, so what belongs to it is put back; if that fails, its next intent does it.
+            let put_back = self.settle_in(record).await;
+            debug!(%address, ?put_back, "put the marks back, since the record was changed by somebody else");
+        }
+        removed
+    }
+
+    /// The marks and the index, after a record was made. One patch at most, and for a family one write of the index.
+    async fn settle_in(&self, record: &Record) -> Result<(), Failure> {
+        let Record { namespace, address, uid, .. } = record;
+        let home = self.households.of(namespace, &address.name);
+        let mut members = home.enter(address, true).await;
+        // Of a family the marks were put on with another instance. A single object gets a record when it has none, and
+        // a person may have taken the marks off since the last one.
+        if address.key == InstanceKey::None || !members.marked(uid) {
+            // Marks that the view shows may be gone already, taken off by ourselves a moment ago; then it is asked. In
+            // the usual case, the first create, it shows none.
+            let known = self.view.metadata(namespace, &address.name).filter(|meta| !meta.is_marked());
+            match self.marks.add(namespace, &address.name, uid, known, Patience::SHORT).await? {
+                Marked::Yes => members.set_marked(Some(uid.clone())),
+                Marked::Gone => return Err(Failure::Conflict),
+            }
+        }
+        members.join(&self.secrets, address, uid, Patience::SHORT).await
+    }
+
+    /// The same backwards, before a record is removed.
+    async fn move_out(
+        &self,
+        namespace: &Arc<str>,
+        address: &Address,
+        uid: &Arc<str>,
+        patience: Patience,
+    ) -> Result<(), Failure> {
+        let home = self.households.of(namespace, &address.name);
+        let mut members = home.enter(address, false).await;
+        members.leave(&self.secrets, address, uid, patience).await?;
+        if !members.others(address, self.view.recorded(namespace, &address.name)) {
+            // Marks that the view does not show may be there all the same, put on a moment ago.
+            let known = self.view.metadata(namespace, &address.name).filter(ResourceMeta::is_marked);
+            self.marks.remove(namespace, &address.name, uid, known, patience).await?;
+            members.set_marked(None);
+        }
+        drop(members);
+        self.households.tidy(&home);
+        Ok(())
+    }
+
+    fn is_settled(&self, record: &Record) -> bool {
+        let known = self.view.metadata(&record.namespace, &record.address.name);
+        record.address.key == InstanceKey::None && known.is_some_and(|meta| meta.uid == *record.uid && meta.is_marked())
+    }
+}
+
+impl Journal for ClusterJournal {
+    fn intend(&self, record: Arc<Record>, base: Option<Version>) -> BoxFuture<'_, Result<Version, JournalError>> {
+        Box::pin(async move {
+            let outcome = match base {
+                None => self.create(&record).await,
+                Some(base) => {
+                    // A record that was adopted gets its marks before anything is made that they protect.
+                    let makes = record.intent.as_ref().is_none_or(|intent| intent.operation != Operation::Destroy);
+                    if makes && !self.is_settled(&record) {
+                        self.mark(&record).await?;
+                    }
+                    self.secrets.put(&record, Some(base), Patience::SHORT).await
+                }
+            };
+            outcome.map_err(|failure| told(&record, failure))
+        })
+    }
+
+    fn record(&self, record: Arc<Record>, base: Version) -> BoxFuture<'_, Result<Version, JournalError>> {
+        Box::pin(async move {
+            let outcome = self.secrets.put(&record, Some(base), Patience::UntilStopped).await;
+            outcome.map_err(|failure| told(&record, failure))
+        })
+    }
+
+    fn erase(&self, record: Arc<Record>, base: Version) -> BoxFuture<'_, Result<(), JournalError>> {
+        Box::pin(async move { self.remove(&record, base).await.map_err(|failure| told(&record, failure)) })
+    }
+}
+
+fn told(record: &Record, failure: Failure) -> JournalError {
+    let address = record.address.clone();
+    match failure {
+        Failure::Conflict => JournalError::Conflict { address },
+        other => JournalError::Unavailable { address, message: other.to_string() },
+    }
+}

@@ -1,0 +1,212 @@
+//! What belongs together because it is of one Resource: its instances, their index, and the marks on it. Marks and
+//! index are decided by one task at a time; records of instances are written side by side.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::model::{Address, InstanceKey, Version};
+use crate::store::secrets::{Failure, Family, Patience, Secrets};
+
+/// An index that somebody else changes all the time is not fought over for longer than this. Only one controller
+/// leads, so a single conflict is rare.
+const ATTEMPTS: usize = 5;
+
+type Name = (Arc<str>, Arc<str>);
+
+/// The Resources that something is being written for, or of which something is remembered.
+#[derive(Debug, Default)]
+pub(super) struct Households(Mutex<BTreeMap<Name, Arc<Household>>>);
+
+impl Households {
+    pub(super) fn of(&self, namespace: &Arc<str>, name: &Arc<str>) -> Arc<Household> {
+        let name = (namespace.clone(), name.clone());
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.entry(name).or_insert_with_key(|name| Arc::new(Household::new(name.clone()))).clone()
+    }
+
+    /// Forgets a Resource that has no instance any more, unless somebody else is at it.
+    pub(super) fn tidy(&self, home: &Arc<Household>) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // One count is the map's and one is ours; nobody can get at another while the map is locked.
+        let idle = Arc::strong_count(home) == 2 && home.state.try_lock().is_ok_and(|state| state.is_empty());
+        if idle {
+            all.remove(&home.name);
+        }
+    }
+}
+
+/// One Resource.
+#[derive(Debug)]
+pub(super) struct Household {
+    name: Name,
+    /// Instances that wait to enter (`true`) or leave the index: whoever writes next takes them all along.
+    announced: Mutex<BTreeMap<Address, bool>>,
+    state: tokio::sync::Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Instances that this process knows to have a record.
+    live: BTreeSet<Address>,
+    /// Instances whose record this process has removed: the watch may not have told yet.
+    gone: BTreeSet<Address>,
+    /// The index, once it has been read or written.
+    index: Option<(BTreeSet<Address>, Option<Version>)>,
+    /// The UID of the Resource that we have marked: the watch may not have told yet.
+    marked: Option<Arc<str>>,
+}
+
+impl State {
+    fn is_empty(&self) -> bool {
+        self.live.is_empty() && self.index.as_ref().is_none_or(|(instances, _)| instances.is_empty())
+    }
+}
+
+/// The right to decide.
+pub(super) struct Members<'h> {
+    home: &'h Household,
+    state: tokio::sync::MutexGuard<'h, State>,
+}
+
+impl Household {
+    fn new(name: Name) -> Self {
+        Self { name, announced: Mutex::default(), state: tokio::sync::Mutex::default() }
+    }
+
+    /// Waits for the right to decide, with the wish that an instance be in the index or not.
+    pub(super) async fn enter(&self, address: &Address, wanted: bool) -> Members<'_> {
+        if address.key != InstanceKey::None {
+            self.announced().insert(address.clone(), wanted);
+        }
+        Members { home: self, state: self.state.lock().await }
+    }
+
+    fn announced(&self) -> MutexGuard<'_, BTreeMap<Address, bool>> {
+        self.announced.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Members<'_> {
+    pub(super) fn marked(&self, uid: &str) -> bool {
+        self.state.marked.as_deref() == Some(uid)
+    }
+
+    pub(super) fn set_marked(&mut self, uid: Option<Arc<str>>) {
+        self.state.marked = uid;
+    }
+
+    /// Whether the Resource has a record besides that of `address`.
+    pub(super) fn others(&self, address: &Address, recorded: Vec<InstanceKey>) -> bool {
+        let indexed = self.state.index.iter().flat_map(|(instances, _)| instances);
+        let recorded = recorded.into_iter().map(|key| Address { name: address.name.clone(), key });
+        self.state.live.iter().chain(indexed).any(|other| other != address)
+            || recorded.into_iter().any(|other| other != *address && !self.state.gone.contains(&other))
+    }
+
+    /// The instance has a record, and is to be in the index.
+    pub(super) async fn join(
+        &mut self,
+        secrets: &Secrets,
+        address: &Address,
+        uid: &Arc<str>,
+        patience: Patience,
+    ) -> Result<(), Failure> {
+        self.state.gone.remove(address);
+        self.state.live.insert(address.clone());
+        self.settle(secrets, address, uid, true, patience).await
+    }
+
+    /// The record of the instance is about to go.
+    pub(super) async fn leave(
+        &mut self,
+        secrets: &Secrets,
+        address: &Address,
+        uid: &Arc<str>,
+        patience: Patience,
+    ) -> Result<(), Failure> {
+        self.settle(secrets, address, uid, false, patience).await?;
+        self.state.live.remove(address);
+        self.state.gone.insert(address.clone());
+        Ok(())
+    }
+
+    /// Brings the index to what all who wait wish; one write, or none. If it fails they find their wish unfulfilled
+    /// and try for themselves.
+    async fn settle(
+        &mut self,
+        secrets: &Secrets,
+        address: &Address,
+        uid: &Arc<str>,
+        wanted: bool,
+        patience: Patience,
+    ) -> Result<(), Failure> {
+        if address.key == InstanceKey::None {
+            return Ok(());
+        }
+        let mut wishes = std::mem::take(&mut *self.home.announced());
+        wishes.insert(address.clone(), wanted);
+        for _ in 0..ATTEMPTS {
+            let (before, base) = self.index(secrets, patience).await?;
+            let mut instances = before.clone();
+            for (address, wanted) in &wishes {
+                if *wanted {
+                    instances.insert(address.clone())
+                } else {
+                    instances.remove(address)
+                };
+            }
+            if instances == before {
+                self.state.index = Some((before, base));
+                return Ok(());
+            }
+            match self.write(secrets, &instances, uid, base, patience).await {
+                Ok(version) => {
+                    self.state.index = Some((instances, version));
+                    return Ok(());
+                }
+                // What we thought to know is not so any more: it is read anew.
+                Err(Failure::Conflict) => {}
+                Err(other) => return Err(other),
+            }
+        }
+        Err(Failure::Unavailable(format!("the index of {} changes all the time", address.name)))
+    }
+
+    /// The index as known, taken out: it counts as unknown until a write has succeeded.
+    async fn index(
+        &mut self,
+        secrets: &Secrets,
+        patience: Patience,
+    ) -> Result<(BTreeSet<Address>, Option<Version>), Failure> {
+        if let Some(known) = self.state.index.take() {
+            return Ok(known);
+        }
+        let (namespace, name) = &self.home.name;
+        let family = secrets.get_family(namespace, name, patience).await?;
+        Ok(family.map_or_else(Default::default, |family| (family.instances, family.version)))
+    }
+
+    async fn write(
+        &self,
+        secrets: &Secrets,
+        instances: &BTreeSet<Address>,
+        uid: &Arc<str>,
+        base: Option<Version>,
+        patience: Patience,
+    ) -> Result<Option<Version>, Failure> {
+        let (namespace, name) = &self.home.name;
+        if let Some(base) = base
+            && instances.is_empty()
+        {
+            return secrets.delete_family(namespace, name, base, patience).await.map(|()| None);
+        }
+        let family = Family {
+            namespace: namespace.clone(),
+            name: name.clone(),
+            uid: uid.clone(),
+            instances: instances.clone(),
+            version: base,
+        };
+        secrets.put_family(&family, base, patience).await.map(Some)
+    }
+}

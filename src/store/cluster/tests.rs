@@ -1,0 +1,203 @@
+use std::sync::Mutex;
+
+use futures::future::join_all;
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use tokio::sync::watch;
+
+use super::*;
+use crate::model::{Holder, Intent};
+use crate::store::codec::arbitrary::typical;
+use crate::store::fake::{Fault, Shared, secrets, server};
+
+/// What the watches have delivered: whatever the test says.
+#[derive(Default)]
+struct View {
+    metadata: Mutex<Option<ResourceMeta>>,
+    recorded: Mutex<Vec<InstanceKey>>,
+}
+
+impl ResourceView for View {
+    fn metadata(&self, _: &str, _: &str) -> Option<ResourceMeta> {
+        self.metadata.lock().unwrap().clone()
+    }
+
+    fn recorded(&self, _: &str, _: &str) -> Vec<InstanceKey> {
+        self.recorded.lock().unwrap().clone()
+    }
+}
+
+struct Scene {
+    server: Shared,
+    journal: ClusterJournal,
+    view: Arc<View>,
+    _stop: watch::Sender<bool>,
+}
+
+const PATH: &str = "/apis/purlin.dev/v1alpha1/namespaces/shop/resources/web";
+
+/// A Resource `web` as a user has just made it, and a watch that has seen that.
+fn scene() -> Scene {
+    let (server, client) = server();
+    let (secrets, stop) = secrets(client);
+    let view = Arc::new(View::default());
+    *view.metadata.lock().unwrap() = Some(ResourceMeta { uid: "u1".to_owned(), ..ResourceMeta::default() });
+    let object = json!({"metadata": {"name": "web", "uid": "u1"}});
+    server.lock().unwrap().put(PATH, object);
+    Scene { server, journal: ClusterJournal::new(secrets, view.clone()), view, _stop: stop }
+}
+
+impl Scene {
+    fn requests(&self) -> String {
+        let requests = self.server.lock().unwrap().take_requests();
+        let short = |request: String| match request.split_once("-record-").or(request.split_once("-family-")) {
+            Some((before, _)) if request.contains("-record-") => format!("{before} record"),
+            Some((before, _)) => format!("{before} family"),
+            None => request,
+        };
+        requests.into_iter().map(short).collect::<Vec<_>>().join(", ")
+    }
+
+    fn resource(&self) -> Value {
+        self.server.lock().unwrap().objects[PATH]["metadata"].clone()
+    }
+
+    fn secrets(&self) -> usize {
+        self.server.lock().unwrap().objects.keys().filter(|path| path.contains("/secrets/")).count()
+    }
+}
+
+fn first_intent(address: &str) -> Arc<Record> {
+    let mut record = Record::empty("shop".into(), address.parse().unwrap(), "u1".into(), "terraform_data".into());
+    record.intent = Some(Box::new(Intent {
+        operation: Operation::Create,
+        operation_id: "o1".into(),
+        holder: Holder { pod: "p".into(), process: "1".into() },
+        epoch: 1,
+        started: Timestamp::UNIX_EPOCH,
+        deadline: Timestamp::UNIX_EPOCH,
+        deposed: None,
+        planned: None,
+    }));
+    record.into()
+}
+
+fn with_object(intent: &Record) -> Arc<Record> {
+    Arc::new(Record { current: typical(1).current, intent: None, ..intent.clone() })
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_life_costs_one_request_for_each_write() {
+    let scene = scene();
+    let intent = first_intent("web");
+    let record = with_object(&intent);
+    let version = scene.journal.intend(intent.clone(), None).await.unwrap();
+    assert_eq!(scene.requests(), "POST secrets, PATCH web");
+    assert_eq!(scene.resource()["finalizers"], json!([FINALIZER]));
+    assert_eq!(scene.resource()["annotations"], json!({RECORD_ANNOTATION: "u1"}));
+    let version = scene.journal.record(record.clone(), version).await.unwrap();
+    *scene.view.metadata.lock().unwrap() = Some(ResourceMeta {
+        finalizers: Some(vec![FINALIZER.to_owned()]),
+        has_annotations: true,
+        record: Some("u1".to_owned()),
+        uid: "u1".to_owned(),
+        deleting: false,
+    });
+    scene.requests();
+    let version = scene.journal.intend(intent, Some(version)).await.unwrap();
+    scene.journal.erase(record, version).await.unwrap();
+    assert_eq!(scene.requests(), "PUT purlin record, PATCH web, DELETE purlin record");
+    assert_eq!((scene.resource()["finalizers"].clone(), scene.secrets()), (json!([]), 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_is_late_costs_a_request_and_nothing_else() {
+    let scene = scene();
+    let intent = first_intent("web");
+    scene.server.lock().unwrap().objects.get_mut(PATH).unwrap()["metadata"]["finalizers"] = json!(["other.dev/wait"]);
+    let version = scene.journal.intend(intent.clone(), None).await.unwrap();
+    assert_eq!(scene.requests(), "POST secrets, PATCH web, GET web, PATCH web");
+    assert_eq!(scene.resource()["finalizers"], json!(["other.dev/wait", FINALIZER]));
+    scene.journal.erase(intent.clone(), version).await.unwrap();
+    assert_eq!(scene.requests(), "GET web, PATCH web, DELETE purlin record");
+    assert_eq!(scene.resource()["finalizers"], json!(["other.dev/wait"]));
+    let mut late = ResourceMeta::from(&serde_json::from_value::<kube::api::ObjectMeta>(scene.resource()).unwrap());
+    late.finalizers.get_or_insert_default().push(FINALIZER.to_owned());
+    late.record = Some("u1".to_owned());
+    *scene.view.metadata.lock().unwrap() = Some(late);
+    scene.journal.intend(intent, None).await.unwrap();
+    assert_eq!(scene.resource()["finalizers"], json!(["other.dev/wait", FINALIZER]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_resource_that_is_gone_or_going_gets_no_record() {
+    let cases = [
+        json!(null),
+        json!({"metadata": {"name": "web", "uid": "u2"}}),
+        json!({"metadata": {"name": "web", "uid": "u1", "deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["x/y"]}}),
+    ];
+    for object in cases {
+        let scene = scene();
+        scene.server.lock().unwrap().objects.remove(PATH);
+        if !object.is_null() {
+            scene.server.lock().unwrap().put(PATH, object);
+        }
+        let outcome = scene.journal.intend(first_intent("web"), None).await;
+        assert!(matches!(outcome, Err(JournalError::Conflict { .. })), "{outcome:?}");
+        assert_eq!(scene.secrets(), 0);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_second_controller_is_told_before_it_calls_anything() {
+    let scene = scene();
+    let (other, _stop) = secrets(scene.journal.secrets().caller().client().clone());
+    let other = ClusterJournal::new(other, scene.view.clone());
+    scene.journal.intend(first_intent("web"), None).await.unwrap();
+    let mut theirs = first_intent("web").as_ref().clone();
+    theirs.intent.as_mut().unwrap().operation_id = "o2".into();
+    assert!(matches!(other.intend(theirs.into(), None).await, Err(JournalError::Conflict { .. })));
+    assert_eq!((scene.secrets(), &scene.resource()["finalizers"]), (1, &json!([FINALIZER])));
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_its_marks_an_intent_is_no_success() {
+    let scene = scene();
+    scene.server.lock().unwrap().faults = std::iter::once(Fault::None).chain([Fault::Code(503); 60]).collect();
+    let outcome = scene.journal.intend(first_intent("web"), None).await;
+    assert!(matches!(outcome, Err(JournalError::Unavailable { .. })));
+    assert_eq!(scene.resource()["finalizers"], Value::Null);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_family_has_an_index_and_one_pair_of_marks() {
+    let scene = scene();
+    let intents: Vec<_> = (0..50).map(|number| first_intent(&format!("web[{number}]"))).collect();
+    let versions = join_all(intents.iter().map(|intent| scene.journal.intend(intent.clone(), None))).await;
+    let requests = scene.requests();
+    assert_eq!(requests.matches("PATCH web").count(), 1, "{requests}");
+    assert!(requests.matches("family").count() <= 2, "{requests}");
+    let index = scene.journal.secrets().get_family("shop", "web", Patience::SHORT).await.unwrap().unwrap();
+    assert_eq!(index.instances.len(), 50);
+    *scene.view.recorded.lock().unwrap() = intents.iter().map(|intent| intent.address.key.clone()).collect();
+    let mut lives = intents.into_iter().zip(versions);
+    let (last, version) = lives.next().unwrap();
+    let erased = join_all(lives.map(|(record, version)| scene.journal.erase(record, version.unwrap()))).await;
+    assert!(erased.iter().all(Result::is_ok));
+    assert_eq!((scene.secrets(), &scene.resource()["finalizers"]), (2, &json!([FINALIZER])));
+    scene.journal.erase(last, version.unwrap()).await.unwrap();
+    assert_eq!((scene.secrets(), &scene.resource()["finalizers"]), (0, &json!([])));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_instance_without_a_record_can_be_released() {
+    let scene = scene();
+    for address in ["web[0]", "web[1]"] {
+        scene.journal.intend(first_intent(address), None).await.unwrap();
+    }
+    let (namespace, uid) = ("shop".into(), "u1".into());
+    scene.journal.release(&namespace, &"web[0]".parse().unwrap(), &uid).await.unwrap();
+    assert_eq!(scene.resource()["finalizers"], json!([FINALIZER]));
+    scene.journal.release(&namespace, &"web[1]".parse().unwrap(), &uid).await.unwrap();
+    assert_eq!(scene.resource()["finalizers"], json!([]));
+}

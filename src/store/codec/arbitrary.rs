@@ -1,0 +1,162 @@
+//! Records to test with: arbitrary ones, and the typical one of the measurements.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use proptest::collection::{btree_map, vec};
+use proptest::option;
+use proptest::prelude::*;
+
+use crate::model::{
+    Address, DeposedKey, Holder, InstanceKey, Intent, Number, ObjectStatus, Operation, PlannedObject, Record,
+    RecordedObject, Value,
+};
+
+/// A `terraform_data` object as the performance budgets have it: two dependencies, about 300 bytes.
+pub(crate) fn typical(number: usize) -> Record {
+    let mut record = Record::empty(
+        "shop".into(),
+        Address::single(format!("resource-{number}")),
+        "2f1c7a64-93b5-4c8a-8d1e-b0a6f4b1c9d2".into(),
+        "terraform_data".into(),
+    );
+    let text = Value::from(format!("{number}-the-input-of-this-one-and-of-two-others-before-it").as_str());
+    record.epoch = 1;
+    record.current = Some(Arc::new(RecordedObject {
+        value: Value::map([
+            ("id", Value::from("0d5e2f36-5f0b-4f65-a0a7-5a2f6d6b7c10")),
+            ("input", text.clone()),
+            ("output", text),
+            ("triggers_replace", Value::Null),
+        ]),
+        private: Arc::from([]),
+        identity: None,
+        schema_version: 0,
+        status: ObjectStatus::Ready,
+        dependencies: [number / 2, number / 3].map(|n| Address::single(format!("resource-{n}"))).into(),
+        create_before_destroy: number.is_multiple_of(10),
+        prevent_destroy: false,
+        skip_destroy: false,
+        provider_config: "".into(),
+        service_account: "default".into(),
+    }));
+    record
+}
+
+fn text() -> impl Strategy<Value = Arc<str>> {
+    prop_oneof!["[a-z]{0,8}", ".{0,12}", "x{600}"].prop_map(Arc::from)
+}
+
+fn number() -> impl Strategy<Value = Number> {
+    prop_oneof![
+        any::<i64>().prop_map(Number::Int),
+        any::<f64>().prop_filter("finite", |float| float.is_finite()).prop_map(Number::Float),
+        "-?[1-9][0-9]{20,40}(\\.[0-9]{1,20})?".prop_map(|digits| Number::Decimal(digits.into())),
+    ]
+}
+
+pub(crate) fn value() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        Just(Value::Unknown),
+        any::<bool>().prop_map(Value::Bool),
+        number().prop_map(Value::Number),
+        text().prop_map(Value::String),
+    ];
+    leaf.prop_recursive(4, 24, 6, |inner| {
+        prop_oneof![
+            vec(inner.clone(), 0..6).prop_map(Value::list),
+            btree_map(text(), inner.clone(), 0..6).prop_map(|map| Value::Map(Arc::new(map))),
+            inner.prop_map(Value::into_sensitive),
+        ]
+    })
+}
+
+fn address() -> impl Strategy<Value = Address> {
+    let key = prop_oneof![
+        Just(InstanceKey::None),
+        any::<u64>().prop_map(InstanceKey::Index),
+        text().prop_map(InstanceKey::Key)
+    ];
+    ("[a-z][a-z0-9-]{0,20}", key).prop_map(|(name, key)| Address { name: name.into(), key })
+}
+
+fn bytes() -> impl Strategy<Value = Arc<[u8]>> {
+    vec(any::<u8>(), 0..200).prop_map(Arc::from)
+}
+
+fn object() -> impl Strategy<Value = RecordedObject> {
+    let status = prop_oneof![Just(ObjectStatus::Ready), Just(ObjectStatus::Tainted), Just(ObjectStatus::Interrupted)];
+    (
+        (value(), bytes(), option::of(value()), any::<u64>(), status),
+        vec(address(), 0..4),
+        any::<[bool; 3]>(),
+        text(),
+        text(),
+    )
+        .prop_map(|(own, dependencies, flags, provider_config, service_account)| {
+            let (value, private, identity, schema_version, status) = own;
+            let [create_before_destroy, prevent_destroy, skip_destroy] = flags;
+            RecordedObject {
+                value,
+                private,
+                identity,
+                schema_version,
+                status,
+                dependencies: dependencies.into(),
+                create_before_destroy,
+                prevent_destroy,
+                skip_destroy,
+                provider_config,
+                service_account,
+            }
+        })
+}
+
+fn intent() -> impl Strategy<Value = Intent> {
+    use Operation::{Create, Destroy, Forget, Read, Record, Update};
+    let operation = prop::sample::select(vec![Create, Update, Record, Destroy, Forget, Read]);
+    let time = (-1_000_000_000i64..4_000_000_000, 0..1_000_000_000i32)
+        .prop_map(|(seconds, nanoseconds)| Timestamp::new(seconds, nanoseconds).unwrap());
+    let planned = (value(), value(), bytes(), object()).prop_map(|(config, planned, private, recorded)| {
+        PlannedObject { config, planned, private, recorded: Box::new(recorded) }
+    });
+    (operation, text(), (text(), text()), any::<u64>(), (time.clone(), time), any::<Option<u32>>(), option::of(planned))
+        .prop_map(|(operation, operation_id, (pod, process), epoch, (started, deadline), deposed, planned)| Intent {
+            operation,
+            operation_id,
+            holder: Holder { pod, process },
+            epoch,
+            started,
+            deadline,
+            deposed: deposed.map(DeposedKey),
+            planned,
+        })
+}
+
+pub(crate) fn record() -> impl Strategy<Value = Record> {
+    (
+        (text(), address(), text(), text(), text()),
+        option::of(object()),
+        btree_map(any::<u32>().prop_map(DeposedKey), object().prop_map(Arc::new), 0..3),
+        option::of(intent()),
+        (any::<u64>(), any::<u32>(), any::<bool>()),
+    )
+        .prop_map(|(names, current, deposed, intent, (epoch, failed_creates, replacement_pending))| {
+            let (namespace, address, uid, type_name, handled_replace_request) = names;
+            Record {
+                namespace,
+                address,
+                uid,
+                type_name,
+                current: current.map(Arc::new),
+                deposed,
+                intent: intent.map(Box::new),
+                epoch,
+                failed_creates,
+                failed_generation: i64::from(failed_creates),
+                replacement_pending,
+                handled_replace_request,
+            }
+        })
+}

@@ -1,0 +1,241 @@
+//! Reads the body of a record, the mirror image of `write`. It trusts nothing: whatever the bytes are, the answer is a
+//! record or an error.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use super::{CodecError, MAX_DEPTH};
+use crate::model::{
+    Address, DeposedKey, Holder, InstanceKey, Intent, Number, ObjectStatus, Operation, PlannedObject, Record,
+    RecordedObject, Value,
+};
+use crate::store::Strings;
+
+type Read<T> = Result<T, CodecError>;
+
+const ENDS_EARLY: CodecError = CodecError::Damaged("it ends too early");
+const NO_TEXT: CodecError = CodecError::Damaged("a text in it is not UTF-8");
+const UNKNOWN_TAG: CodecError = CodecError::Damaged("it has an unknown tag");
+
+pub(super) fn record(body: &[u8], strings: &mut Strings) -> Read<Record> {
+    let mut reader = Reader { rest: body, strings };
+    let record = reader.record()?;
+    if reader.rest.is_empty() { Ok(record) } else { Err(CodecError::Damaged("something follows its end")) }
+}
+
+struct Reader<'a> {
+    rest: &'a [u8],
+    strings: &'a mut Strings,
+}
+
+impl<'a> Reader<'a> {
+    fn record(&mut self) -> Read<Record> {
+        let namespace = self.shared()?;
+        let address = self.address()?;
+        let uid = self.text()?.into();
+        let type_name = self.shared()?;
+        let [has_current, has_intent, replacement_pending] = self.flags()?;
+        let epoch = self.unsigned()?;
+        let failed_creates =
+            u32::try_from(self.unsigned()?).map_err(|_| CodecError::Damaged("a number in it is too large"))?;
+        let failed_generation =
+            i64::try_from(self.unsigned()?).map_err(|_| CodecError::Damaged("a number in it is too large"))?;
+        let handled_replace_request = self.shared()?;
+        let current = if has_current { Some(Arc::new(self.object()?)) } else { None };
+        let mut deposed = BTreeMap::new();
+        for _ in 0..self.unsigned()? {
+            deposed.insert(self.deposed_key()?, Arc::new(self.object()?));
+        }
+        let intent = if has_intent { Some(Box::new(self.intent()?)) } else { None };
+        Ok(Record {
+            namespace,
+            address,
+            uid,
+            type_name,
+            current,
+            deposed,
+            intent,
+            epoch,
+            failed_creates,
+            failed_generation,
+            replacement_pending,
+            handled_replace_request,
+        })
+    }
+
+    fn object(&mut self) -> Read<RecordedObject> {
+        let [has_identity, create_before_destroy, prevent_destroy, skip_destroy] = self.flags()?;
+        let status = match self.byte()? {
+            0 => ObjectStatus::Ready,
+            1 => ObjectStatus::Tainted,
+            2 => ObjectStatus::Interrupted,
+            _ => return Err(UNKNOWN_TAG),
+        };
+        let value = self.value(0)?;
+        let identity = if has_identity { Some(self.value(0)?) } else { None };
+        let private = self.bytes()?;
+        let private = self.strings.bytes(private);
+        let schema_version = self.unsigned()?;
+        let count = self.length()?;
+        let dependencies = (0..count).map(|_| self.address()).collect::<Read<Vec<_>>>()?;
+        Ok(RecordedObject {
+            value,
+            private,
+            identity,
+            schema_version,
+            status,
+            dependencies: self.strings.addresses(dependencies),
+            create_before_destroy,
+            prevent_destroy,
+            skip_destroy,
+            provider_config: self.shared()?,
+            service_account: self.shared()?,
+        })
+    }
+
+    fn intent(&mut self) -> Read<Intent> {
+        let operation = match self.byte()? {
+            0 => Operation::Create,
+            1 => Operation::Update,
+            2 => Operation::Record,
+            3 => Operation::Destroy,
+            4 => Operation::Forget,
+            5 => Operation::Read,
+            _ => return Err(UNKNOWN_TAG),
+        };
+        let [has_deposed, has_planned] = self.flags()?;
+        Ok(Intent {
+            operation,
+            operation_id: self.text()?.into(),
+            holder: Holder { pod: self.shared()?, process: self.shared()? },
+            epoch: self.unsigned()?,
+            started: self.timestamp()?,
+            deadline: self.timestamp()?,
+            deposed: if has_deposed { Some(self.deposed_key()?) } else { None },
+            planned: if has_planned { Some(self.planned_object()?) } else { None },
+        })
+    }
+
+    fn planned_object(&mut self) -> Read<PlannedObject> {
+        let config = self.value(0)?;
+        let planned = self.value(0)?;
+        let private = self.bytes()?;
+        let private = self.strings.bytes(private);
+        Ok(PlannedObject { config, planned, private, recorded: Box::new(self.object()?) })
+    }
+
+    fn value(&mut self, depth: usize) -> Read<Value> {
+        if depth > MAX_DEPTH {
+            return Err(CodecError::TooDeep);
+        }
+        Ok(match self.byte()? {
+            0 => Value::Null,
+            1 => Value::Unknown,
+            2 => Value::Bool(false),
+            3 => Value::Bool(true),
+            4 => Value::Number(Number::Int(self.signed()?)),
+            5 => Value::Number(Number::Float(f64::from_le_bytes(self.array()?))),
+            6 => Value::Number(Number::Decimal(self.text()?.into())),
+            7 => Value::String(self.text()?.into()),
+            8 => {
+                let count = self.length()?;
+                Value::List((0..count).map(|_| self.value(depth + 1)).collect::<Read<Arc<[Value]>>>()?)
+            }
+            9 => {
+                let mut map = BTreeMap::new();
+                for _ in 0..self.unsigned()? {
+                    map.insert(self.shared()?, self.value(depth + 1)?);
+                }
+                Value::Map(Arc::new(map))
+            }
+            10 => Value::Sensitive(Arc::new(self.value(depth + 1)?)),
+            _ => return Err(UNKNOWN_TAG),
+        })
+    }
+
+    fn address(&mut self) -> Read<Address> {
+        let name = self.shared()?;
+        let key = match self.byte()? {
+            0 => InstanceKey::None,
+            1 => InstanceKey::Index(self.unsigned()?),
+            2 => InstanceKey::Key(self.shared()?),
+            _ => return Err(UNKNOWN_TAG),
+        };
+        Ok(Address { name, key })
+    }
+
+    fn deposed_key(&mut self) -> Read<DeposedKey> {
+        Ok(DeposedKey(u32::from_le_bytes(self.array()?)))
+    }
+
+    fn timestamp(&mut self) -> Read<Timestamp> {
+        let seconds = self.signed()?;
+        let nanoseconds =
+            i32::try_from(self.signed()?).map_err(|_| CodecError::Damaged("a time in it is impossible"))?;
+        Timestamp::new(seconds, nanoseconds).map_err(|_| CodecError::Damaged("a time in it is impossible"))
+    }
+
+    /// A text that other records are likely to have as well.
+    fn shared(&mut self) -> Read<Arc<str>> {
+        let text = self.text()?;
+        Ok(self.strings.share(text))
+    }
+
+    fn text(&mut self) -> Read<&'a str> {
+        std::str::from_utf8(self.bytes()?).map_err(|_| NO_TEXT)
+    }
+
+    fn bytes(&mut self) -> Read<&'a [u8]> {
+        let length = self.length()?;
+        let (bytes, rest) = self.rest.split_at_checked(length).ok_or(ENDS_EARLY)?;
+        self.rest = rest;
+        Ok(bytes)
+    }
+
+    /// A count of things of at least one byte each. Checking it first keeps damaged bytes from reserving the whole
+    /// memory.
+    fn length(&mut self) -> Read<usize> {
+        let length = usize::try_from(self.unsigned()?).map_err(|_| ENDS_EARLY)?;
+        if length > self.rest.len() { Err(ENDS_EARLY) } else { Ok(length) }
+    }
+
+    fn flags<const N: usize>(&mut self) -> Read<[bool; N]> {
+        let flags = self.byte()?;
+        if u32::from(flags) >> N != 0 {
+            return Err(UNKNOWN_TAG);
+        }
+        Ok(std::array::from_fn(|bit| flags & (1 << bit) != 0))
+    }
+
+    #[expect(clippy::cast_possible_wrap, reason = "zigzag: the lowest bit becomes the sign")]
+    fn signed(&mut self) -> Read<i64> {
+        let number = self.unsigned()?;
+        Ok((number >> 1) as i64 ^ -((number & 1) as i64))
+    }
+
+    fn unsigned(&mut self) -> Read<u64> {
+        let mut number = 0;
+        for shift in (0..64).step_by(7) {
+            let byte = self.byte()?;
+            number |= u64::from(byte & 0x7f) << shift;
+            if byte < 0x80 {
+                return Ok(number);
+            }
+        }
+        Err(CodecError::Damaged("a number in it is too large"))
+    }
+
+    fn byte(&mut self) -> Read<u8> {
+        let (&byte, rest) = self.rest.split_first().ok_or(ENDS_EARLY)?;
+        self.rest = rest;
+        Ok(byte)
+    }
+
+    fn array<const N: usize>(&mut self) -> Read<[u8; N]> {
+        let (array, rest) = self.rest.split_first_chunk::<N>().ok_or(ENDS_EARLY)?;
+        self.rest = rest;
+        Ok(*array)
+    }
+}

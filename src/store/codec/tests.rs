@@ -1,0 +1,88 @@
+use expect_test::expect;
+use proptest::prelude::*;
+
+use super::arbitrary::{record, typical};
+use super::*;
+use crate::model::Value;
+
+fn read(bytes: &[u8]) -> Result<Record, CodecError> {
+    decode(bytes, &mut Strings::default())
+}
+
+proptest! {
+    #[test]
+    fn every_record_comes_back_as_it_went(record in record()) {
+        let bytes = encode(&record).unwrap();
+        prop_assert_eq!(&read(&bytes).unwrap(), &record);
+        prop_assert_eq!(encode(&record).unwrap(), bytes);
+    }
+
+    #[test]
+    fn damaged_bytes_are_an_error_and_never_a_panic(record in record(), at in any::<prop::sample::Index>(), bit in 0..8u8) {
+        let mut bytes = encode(&record).unwrap();
+        let at = at.index(bytes.len());
+        bytes[at] ^= 1 << bit;
+        prop_assert!(read(&bytes).is_err());
+        prop_assert!(read(&bytes[..at]).is_err());
+    }
+
+    #[test]
+    fn a_body_that_no_checksum_protects_is_an_error_and_never_a_panic(body in prop::collection::vec(any::<u8>(), 0..200)) {
+        let _ = super::read::record(&body, &mut Strings::default());
+    }
+}
+
+/// The format is a promise: when this fails, raise `FORMAT` and keep reading the old one.
+#[test]
+fn the_format_does_not_change_by_accident() {
+    let bytes = encode(&typical(10)).unwrap();
+    let hex = bytes.iter().fold(String::new(), |hex, byte| hex + &format!("{byte:02x}"));
+    let lines: Vec<_> = hex.as_bytes().chunks(100).map(|line| std::str::from_utf8(line).unwrap()).collect();
+    expect![[r#"
+        0100b9564fed0473686f700b7265736f757263652d3130002432663163376136342d393362352d346338612d386431652d62
+        30613666346231633964320e7465727261666f726d5f64617461010100000002000904026964072430643565326633362d35
+        6630622d346636352d613061372d35613266366436623763313005696e707574073431302d7468652d696e7075742d6f662d
+        746869732d6f6e652d616e642d6f662d74776f2d6f74686572732d6265666f72652d6974066f7574707574073431302d7468
+        652d696e7075742d6f662d746869732d6f6e652d616e642d6f662d74776f2d6f74686572732d6265666f72652d6974107472
+        6967676572735f7265706c616365000000020a7265736f757263652d35000a7265736f757263652d3300000764656661756c
+        7400"#]]
+    .assert_eq(&lines.join("\n"));
+}
+
+#[test]
+fn a_newer_format_is_refused_and_not_guessed() {
+    let mut bytes = encode(&typical(1)).unwrap();
+    bytes[0] = FORMAT + 1;
+    expect!["it has format 2, and this version of Purlin reads formats up to 1 (hint: use a newer one)"]
+        .assert_eq(&read(&bytes).unwrap_err().to_string());
+}
+
+#[test]
+fn damage_is_told_in_one_line() {
+    let mut bytes = encode(&typical(1)).unwrap();
+    bytes[40] ^= 1;
+    expect!["it is damaged: its checksum does not match (hint: restore it from a backup)"]
+        .assert_eq(&read(&bytes).unwrap_err().to_string());
+}
+
+#[test]
+fn a_value_nested_too_deeply_is_refused_when_it_is_written() {
+    let deep = |levels| (0..levels).fold(Value::Null, |inner, _| Value::list([inner]));
+    let with = |value| {
+        let mut record = typical(1);
+        std::sync::Arc::make_mut(record.current.as_mut().unwrap()).value = value;
+        encode(&record)
+    };
+    assert!(with(deep(MAX_DEPTH)).is_ok_and(|bytes| read(&bytes).is_ok()));
+    assert_eq!(with(deep(MAX_DEPTH + 1)), Err(CodecError::TooDeep));
+}
+
+#[test]
+fn large_records_are_compressed() {
+    let mut record = typical(1);
+    let text = "the same again and again ".repeat(1000);
+    std::sync::Arc::make_mut(record.current.as_mut().unwrap()).value = Value::map([("text", text.as_str().into())]);
+    let bytes = encode(&record).unwrap();
+    assert!(bytes.len() < 500, "{}", bytes.len());
+    assert_eq!(read(&bytes).unwrap(), record);
+}

@@ -1,0 +1,192 @@
+//! Writes the body of a record: fields in a fixed order, numbers as LEB128, texts and bytes with their length.
+//! `read` is its mirror image; a change here is a change there, and of the format number.
+
+use super::{CodecError, MAX_DEPTH};
+use crate::model::{
+    Address, Holder, InstanceKey, Intent, Number, ObjectStatus, Operation, PlannedObject, Record, RecordedObject, Value,
+};
+
+type Written = Result<(), CodecError>;
+
+pub(super) fn record(out: &mut Vec<u8>, record: &Record) -> Written {
+    text(out, &record.namespace);
+    address(out, &record.address);
+    text(out, &record.uid);
+    text(out, &record.type_name);
+    out.push(flags([record.current.is_some(), record.intent.is_some(), record.replacement_pending]));
+    unsigned(out, record.epoch);
+    unsigned(out, record.failed_creates.into());
+    unsigned(out, record.failed_generation.unsigned_abs());
+    text(out, &record.handled_replace_request);
+    if let Some(current) = &record.current {
+        object(out, current)?;
+    }
+    unsigned(out, record.deposed.len() as u64);
+    for (key, deposed) in &record.deposed {
+        out.extend_from_slice(&key.0.to_le_bytes());
+        object(out, deposed)?;
+    }
+    record.intent.as_ref().map_or(Ok(()), |open| intent(out, open))
+}
+
+fn object(out: &mut Vec<u8>, object: &RecordedObject) -> Written {
+    out.push(flags([
+        object.identity.is_some(),
+        object.create_before_destroy,
+        object.prevent_destroy,
+        object.skip_destroy,
+    ]));
+    out.push(match object.status {
+        ObjectStatus::Ready => 0,
+        ObjectStatus::Tainted => 1,
+        ObjectStatus::Interrupted => 2,
+    });
+    value(out, &object.value, 0)?;
+    if let Some(identity) = &object.identity {
+        value(out, identity, 0)?;
+    }
+    bytes(out, &object.private);
+    unsigned(out, object.schema_version);
+    unsigned(out, object.dependencies.len() as u64);
+    for dependency in object.dependencies.iter() {
+        address(out, dependency);
+    }
+    text(out, &object.provider_config);
+    text(out, &object.service_account);
+    Ok(())
+}
+
+fn intent(out: &mut Vec<u8>, intent: &Intent) -> Written {
+    out.push(match intent.operation {
+        Operation::Create => 0,
+        Operation::Update => 1,
+        Operation::Record => 2,
+        Operation::Destroy => 3,
+        Operation::Forget => 4,
+        Operation::Read => 5,
+    });
+    out.push(flags([intent.deposed.is_some(), intent.planned.is_some()]));
+    text(out, &intent.operation_id);
+    holder(out, &intent.holder);
+    unsigned(out, intent.epoch);
+    timestamp(out, intent.started);
+    timestamp(out, intent.deadline);
+    if let Some(key) = intent.deposed {
+        out.extend_from_slice(&key.0.to_le_bytes());
+    }
+    intent.planned.as_ref().map_or(Ok(()), |planned| planned_object(out, planned))
+}
+
+fn planned_object(out: &mut Vec<u8>, planned: &PlannedObject) -> Written {
+    value(out, &planned.config, 0)?;
+    value(out, &planned.planned, 0)?;
+    bytes(out, &planned.private);
+    object(out, &planned.recorded)
+}
+
+fn holder(out: &mut Vec<u8>, holder: &Holder) {
+    text(out, &holder.pod);
+    text(out, &holder.process);
+}
+
+fn value(out: &mut Vec<u8>, value: &Value, depth: usize) -> Written {
+    if depth > MAX_DEPTH {
+        return Err(CodecError::TooDeep);
+    }
+    match value {
+        Value::Null => out.push(0),
+        Value::Unknown => out.push(1),
+        Value::Bool(false) => out.push(2),
+        Value::Bool(true) => out.push(3),
+        Value::Number(number) => self::number(out, number),
+        Value::String(string) => {
+            out.push(7);
+            text(out, string);
+        }
+        Value::List(items) => {
+            out.push(8);
+            unsigned(out, items.len() as u64);
+            for item in items.iter() {
+                self::value(out, item, depth + 1)?;
+            }
+        }
+        Value::Map(map) => {
+            out.push(9);
+            unsigned(out, map.len() as u64);
+            for (key, item) in map.iter() {
+                text(out, key);
+                self::value(out, item, depth + 1)?;
+            }
+        }
+        Value::Sensitive(inner) => {
+            out.push(10);
+            self::value(out, inner, depth + 1)?;
+        }
+    }
+    Ok(())
+}
+
+fn number(out: &mut Vec<u8>, number: &Number) {
+    match number {
+        Number::Int(int) => {
+            out.push(4);
+            signed(out, *int);
+        }
+        Number::Float(float) => {
+            out.push(5);
+            out.extend_from_slice(&float.to_bits().to_le_bytes());
+        }
+        Number::Decimal(digits) => {
+            out.push(6);
+            text(out, digits);
+        }
+    }
+}
+
+fn address(out: &mut Vec<u8>, address: &Address) {
+    text(out, &address.name);
+    match &address.key {
+        InstanceKey::None => out.push(0),
+        InstanceKey::Index(index) => {
+            out.push(1);
+            unsigned(out, *index);
+        }
+        InstanceKey::Key(key) => {
+            out.push(2);
+            text(out, key);
+        }
+    }
+}
+
+/// Seconds and nanoseconds. Both have the same sign, so the two together are exact.
+fn timestamp(out: &mut Vec<u8>, at: jiff::Timestamp) {
+    signed(out, at.as_second());
+    signed(out, at.subsec_nanosecond().into());
+}
+
+fn text(out: &mut Vec<u8>, text: &str) {
+    bytes(out, text.as_bytes());
+}
+
+fn bytes(out: &mut Vec<u8>, bytes: &[u8]) {
+    unsigned(out, bytes.len() as u64);
+    out.extend_from_slice(bytes);
+}
+
+#[expect(clippy::cast_sign_loss, reason = "zigzag: the sign moves to the lowest bit")]
+fn signed(out: &mut Vec<u8>, number: i64) {
+    unsigned(out, ((number << 1) ^ (number >> 63)) as u64);
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "seven bits at a time")]
+fn unsigned(out: &mut Vec<u8>, mut number: u64) {
+    while number >= 0x80 {
+        out.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    out.push(number as u8);
+}
+
+fn flags<const N: usize>(set: [bool; N]) -> u8 {
+    set.iter().enumerate().fold(0, |flags, (bit, set)| flags | (u8::from(*set) << bit))
+}

@@ -1,0 +1,280 @@
+//! A journal in memory, for tests: it keeps the same bytes as the real ones, can fail and stop at any point, and
+//! outlives the "process" that writes to it.
+//!
+//! A test gives a hook that is asked before and after each operation takes effect. `Verdict::Crash` ends the process:
+//! that operation and all later ones through this handle never return, and `crashed` tells the test. `restarted` is
+//! the handle of the next process, with the content as the crash left it.
+
+use std::collections::BTreeMap;
+use std::future::pending;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use futures::future::BoxFuture;
+use tokio::sync::watch;
+
+use crate::execute::{Journal, JournalError};
+use crate::model::{Address, Record, Recorded, Stored, Version};
+use crate::store::{Loaded, Strings, Unreadable, codec};
+
+/// What is asked of the journal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// `Journal::intend`.
+    Intend,
+    /// `Journal::record`.
+    Record,
+    /// `Journal::erase`.
+    Erase,
+}
+
+/// At which moment of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Moment {
+    /// Nothing is written yet.
+    Before,
+    /// It is durable, and the caller does not know yet.
+    After,
+}
+
+/// One point at which the journal can be stopped.
+#[derive(Clone, Debug)]
+pub struct Point {
+    /// Counts the points since the handle was made, from 0: two for each operation that took effect.
+    pub number: u64,
+    /// The operation.
+    pub operation: Operation,
+    /// The moment of it.
+    pub moment: Moment,
+    /// The record in question.
+    pub record: Arc<Record>,
+}
+
+/// What is to happen at a point.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It goes on.
+    Proceed,
+    /// The operation fails as unavailable; at `Moment::After` although it took effect.
+    Fail,
+    /// The process ends here.
+    Crash,
+}
+
+/// Is asked at every point.
+pub type Hook = Arc<dyn Fn(&Point) -> Verdict + Send + Sync>;
+
+type Content = BTreeMap<(Arc<str>, Address), (Version, Vec<u8>)>;
+
+#[derive(Debug, Default)]
+struct Durable {
+    content: Content,
+    /// Versions come from one counter, so a record made anew never has a version of the old one.
+    counter: u64,
+}
+
+/// The journal of one process. Clones are the same process.
+#[derive(Clone)]
+pub struct MemoryJournal {
+    durable: Arc<Mutex<Durable>>,
+    hook: Hook,
+    points: Arc<Mutex<u64>>,
+    crashed: Arc<watch::Sender<bool>>,
+}
+
+impl Default for MemoryJournal {
+    fn default() -> Self {
+        Self::new(Arc::new(|_| Verdict::Proceed))
+    }
+}
+
+impl MemoryJournal {
+    /// An empty journal.
+    pub fn new(hook: Hook) -> Self {
+        Self { durable: Arc::default(), hook, points: Arc::default(), crashed: Arc::new(watch::channel(false).0) }
+    }
+
+    /// The journal of the next process: same content, another hook.
+    #[must_use]
+    pub fn restarted(&self, hook: Hook) -> Self {
+        Self { durable: self.durable.clone(), ..Self::new(hook) }
+    }
+
+    /// Returns once the hook has ended this process.
+    pub async fn crashed(&self) {
+        // The sender is ours, so waiting cannot fail.
+        let _ = self.crashed.subscribe().wait_for(|crashed| *crashed).await;
+    }
+
+    /// Ends this process from outside, between two points.
+    pub fn crash(&self) {
+        self.crashed.send_replace(true);
+    }
+
+    /// How many points there have been.
+    pub fn points(&self) -> u64 {
+        *lock(&self.points)
+    }
+
+    /// The records of one namespace.
+    pub fn load(&self, namespace: &str) -> Loaded {
+        let mut strings = Strings::default();
+        let mut records = Recorded::new();
+        let mut unreadable = Vec::new();
+        for ((_, address), (version, bytes)) in
+            lock(&self.durable).content.iter().filter(|((of, _), _)| &**of == namespace)
+        {
+            match codec::decode(bytes, &mut strings) {
+                Ok(record) => {
+                    records.insert(address.clone(), Stored { record: record.into(), version: *version });
+                }
+                Err(error) => unreadable.push(Unreadable {
+                    namespace: namespace.to_owned(),
+                    address: address.clone(),
+                    message: error.to_string(),
+                }),
+            }
+        }
+        Loaded { records, unreadable }
+    }
+
+    /// Puts a record in place, whatever stood there: the beginning of a test.
+    ///
+    /// # Errors
+    /// When the record cannot become bytes.
+    pub fn put(&self, record: &Record) -> Result<Version, codec::CodecError> {
+        let bytes = codec::encode(record)?;
+        let mut durable = lock(&self.durable);
+        durable.counter += 1;
+        let version = Version(durable.counter);
+        durable.content.insert(key(record), (version, bytes));
+        Ok(version)
+    }
+
+    async fn perform<T>(
+        &self,
+        operation: Operation,
+        record: &Arc<Record>,
+        effect: impl FnOnce(&mut Durable) -> Result<T, JournalError> + Send,
+    ) -> Result<T, JournalError> {
+        self.pass(operation, Moment::Before, record).await?;
+        let outcome = effect(&mut lock(&self.durable))?;
+        self.pass(operation, Moment::After, record).await?;
+        Ok(outcome)
+    }
+
+    async fn pass(&self, operation: Operation, moment: Moment, record: &Arc<Record>) -> Result<(), JournalError> {
+        if !*self.crashed.borrow() {
+            let number = {
+                let mut points = lock(&self.points);
+                *points += 1;
+                *points - 1
+            };
+            match (self.hook)(&Point { number, operation, moment, record: record.clone() }) {
+                Verdict::Proceed => return Ok(()),
+                Verdict::Fail => {
+                    let message = "the test wants it so".to_owned();
+                    return Err(JournalError::Unavailable { address: record.address.clone(), message });
+                }
+                Verdict::Crash => self.crash(),
+            }
+        }
+        pending().await
+    }
+}
+
+impl Durable {
+    fn put(&mut self, record: &Record, base: Option<Version>) -> Result<Version, JournalError> {
+        self.expect(record, base)?;
+        let bytes = codec::encode(record).map_err(|error| JournalError::Unavailable {
+            address: record.address.clone(),
+            message: error.to_string(),
+        })?;
+        self.counter += 1;
+        self.content.insert(key(record), (Version(self.counter), bytes));
+        Ok(Version(self.counter))
+    }
+
+    fn remove(&mut self, record: &Record, base: Version) -> Result<(), JournalError> {
+        self.expect(record, Some(base))?;
+        self.content.remove(&key(record));
+        Ok(())
+    }
+
+    fn expect(&self, record: &Record, base: Option<Version>) -> Result<(), JournalError> {
+        let found = self.content.get(&key(record)).map(|(version, _)| *version);
+        if found == base { Ok(()) } else { Err(JournalError::Conflict { address: record.address.clone() }) }
+    }
+}
+
+impl Journal for MemoryJournal {
+    fn intend(&self, record: Arc<Record>, base: Option<Version>) -> BoxFuture<'_, Result<Version, JournalError>> {
+        Box::pin(async move { self.perform(Operation::Intend, &record, |durable| durable.put(&record, base)).await })
+    }
+
+    fn record(&self, record: Arc<Record>, base: Version) -> BoxFuture<'_, Result<Version, JournalError>> {
+        Box::pin(
+            async move { self.perform(Operation::Record, &record, |durable| durable.put(&record, Some(base))).await },
+        )
+    }
+
+    fn erase(&self, record: Arc<Record>, base: Version) -> BoxFuture<'_, Result<(), JournalError>> {
+        Box::pin(async move { self.perform(Operation::Erase, &record, |durable| durable.remove(&record, base)).await })
+    }
+}
+
+fn key(record: &Record) -> (Arc<str>, Address) {
+    (record.namespace.clone(), record.address.clone())
+}
+
+/// A panic in a hook is the test's failure; it must not hide behind poisoned locks.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt;
+
+    use super::*;
+    use crate::store::codec::arbitrary::typical;
+
+    fn at(number: u64, verdict: Verdict) -> Hook {
+        Arc::new(move |point| if point.number == number { verdict } else { Verdict::Proceed })
+    }
+
+    #[tokio::test]
+    async fn versions_are_compared() {
+        let journal = MemoryJournal::default();
+        let record = Arc::new(typical(1));
+        let first = journal.intend(record.clone(), None).await.unwrap();
+        assert!(matches!(journal.intend(record.clone(), None).await, Err(JournalError::Conflict { .. })));
+        let second = journal.record(record.clone(), first).await.unwrap();
+        assert!(matches!(journal.erase(record.clone(), first).await, Err(JournalError::Conflict { .. })));
+        assert_eq!(journal.load("shop").records[&record.address].version, second);
+        journal.erase(record.clone(), second).await.unwrap();
+        assert!(journal.load("shop").records.is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_failure_after_the_effect_leaves_the_effect() {
+        let record = Arc::new(typical(1));
+        for (number, written) in [(0, 0), (1, 1)] {
+            let journal = MemoryJournal::new(at(number, Verdict::Fail));
+            assert!(matches!(journal.intend(record.clone(), None).await, Err(JournalError::Unavailable { .. })));
+            assert_eq!(journal.load("shop").records.len(), written);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_crashed_process_writes_no_more_and_the_next_one_finds_what_it_left() {
+        let journal = MemoryJournal::new(at(1, Verdict::Crash));
+        let record = Arc::new(typical(1));
+        assert!(journal.intend(record.clone(), None).now_or_never().is_none());
+        journal.crashed().await;
+        assert!(journal.intend(Arc::new(typical(2)), None).now_or_never().is_none());
+        let next = journal.restarted(at(u64::MAX, Verdict::Fail));
+        let left = next.load("shop").records;
+        assert_eq!(left.keys().collect::<Vec<_>>(), [&record.address]);
+        next.record(record.clone(), left[&record.address].version).await.unwrap();
+    }
+}

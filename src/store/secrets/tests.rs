@@ -1,0 +1,234 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Secret;
+
+use super::*;
+use crate::model::Value;
+use crate::store::codec::arbitrary::typical;
+use crate::store::fake::{Fault, Shared, secrets, server};
+
+const SHORT: Patience = Patience::SHORT;
+const LONG: Patience = Patience::UntilStopped;
+
+fn faults(server: &Shared, faults: &[Fault]) {
+    server.lock().unwrap().faults.extend(faults);
+}
+
+fn requests(server: &Shared) -> Vec<String> {
+    let of = |request: String| request.split(' ').next().unwrap().to_owned();
+    server.lock().unwrap().take_requests().into_iter().map(of).collect()
+}
+
+/// A record that needs three parts; `seed` tells one content from another.
+fn large(seed: u64) -> Record {
+    let mut number = seed;
+    let text: String = std::iter::repeat_with(|| {
+        number = number.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        format!("{number:016x}")
+    })
+    .take(250_000)
+    .collect();
+    let mut record = typical(1);
+    Arc::make_mut(record.current.as_mut().unwrap()).value = Value::map([("text", Value::from(text.as_str()))]);
+    record
+}
+
+async fn read(secrets: &Secrets, record: &Record) -> Option<Record> {
+    match secrets.get(&record.namespace, &record.address, SHORT).await.unwrap()? {
+        Ok(Decoded::Record(stored)) => Some(stored.record.as_ref().clone()),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_record_is_one_request_and_versions_are_compared() {
+    let (server, client) = server();
+    let (secrets, _stop) = secrets(client);
+    let record = typical(1);
+    let first = secrets.put(&record, None, SHORT).await.unwrap();
+    let second = secrets.put(&record, Some(first), LONG).await.unwrap();
+    assert!(second > first);
+    assert_eq!(requests(&server), ["POST", "PUT"]);
+    let changed = typical(1).tap(|record| record.epoch = 7);
+    assert_eq!(secrets.put(&changed, Some(first), LONG).await, Err(Failure::Conflict));
+    assert_eq!(secrets.put(&changed, None, SHORT).await, Err(Failure::Conflict));
+    assert_eq!(secrets.delete("shop", &record.address, first, LONG).await, Err(Failure::Conflict));
+    assert_eq!(read(&secrets, &record).await, Some(record.clone()));
+    secrets.delete("shop", &record.address, second, LONG).await.unwrap();
+    secrets.delete("shop", &record.address, second, LONG).await.unwrap();
+    assert_eq!(secrets.put(&changed, Some(second), LONG).await, Err(Failure::Conflict));
+    assert_eq!(read(&secrets, &record).await, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_write_whose_answer_got_lost_is_recognised() {
+    let (server, client) = server();
+    let (secrets, _stop) = secrets(client);
+    let record = typical(1);
+    faults(&server, &[Fault::LoseAnswer]);
+    let first = secrets.put(&record, None, SHORT).await.unwrap();
+    assert_eq!(requests(&server), ["POST", "POST", "GET"]);
+    let changed = typical(1).tap(|record| record.epoch = 7);
+    faults(&server, &[Fault::LoseAnswer, Fault::Code(503)]);
+    let second = secrets.put(&changed, Some(first), LONG).await.unwrap();
+    assert_eq!(requests(&server), ["PUT", "PUT", "PUT", "GET"]);
+    faults(&server, &[Fault::LoseAnswer]);
+    secrets.delete("shop", &record.address, second, LONG).await.unwrap();
+    assert_eq!(requests(&server), ["DELETE", "DELETE"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_transient_is_tried_again() {
+    let (server, client) = server();
+    let (secrets, _stop) = secrets(client);
+    faults(&server, &[Fault::CutBefore, Fault::Code(429), Fault::Code(500), Fault::Code(503), Fault::Code(401)]);
+    secrets.put(&typical(1), None, SHORT).await.unwrap();
+    assert_eq!(requests(&server).len(), 6);
+}
+
+#[tokio::test(start_paused = true)]
+async fn before_a_call_it_is_given_up_after_a_while() {
+    let (server, client) = server();
+    let (secrets, _stop) = secrets(client);
+    faults(&server, &[Fault::Code(503); 100]);
+    let start = tokio::time::Instant::now();
+    assert!(matches!(secrets.put(&typical(1), None, SHORT).await, Err(Failure::Unavailable(_))));
+    assert!(start.elapsed() <= Duration::from_secs(30));
+    server.lock().unwrap().faults = [Fault::Code(403)].into();
+    requests(&server);
+    assert!(matches!(secrets.put(&typical(1), None, SHORT).await, Err(Failure::Refused(_))));
+    assert_eq!(requests(&server).len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_a_call_only_the_end_of_the_process_ends_it() {
+    let (server, client) = server();
+    let (secrets, stop) = secrets(client);
+    let record = typical(1);
+    let base = secrets.put(&record, None, SHORT).await.unwrap();
+    faults(&server, &[Fault::Code(503); 60]);
+    faults(&server, &[Fault::Code(403); 3]);
+    let start = tokio::time::Instant::now();
+    let base = secrets.put(&record, Some(base), LONG).await.unwrap();
+    assert!(start.elapsed() > Duration::from_mins(5));
+    faults(&server, &[Fault::Code(503); 60]);
+    let (outcome, ()) = tokio::join!(secrets.put(&record, Some(base), LONG), async {
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        stop.send_replace(true);
+    });
+    assert!(matches!(outcome, Err(Failure::Unavailable(_))));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_large_record_is_kept_in_parts_and_the_old_ones_are_collected() {
+    let (server, client) = server();
+    let (secrets, _stop) = secrets(client);
+    let (one, two) = (large(1), large(2));
+    let first = secrets.put(&one, None, SHORT).await.unwrap();
+    assert!(requests(&server).iter().all(|request| request == "POST"));
+    let parts = |server: &Shared| server.lock().unwrap().objects.len() - 1;
+    let of_one = parts(&server);
+    assert!(of_one >= 2);
+    assert_eq!(read(&secrets, &one).await.as_ref(), Some(&one));
+    let second = secrets.put(&two, Some(first), LONG).await.unwrap();
+    assert_eq!((parts(&server), read(&secrets, &two).await.as_ref()), (of_one, Some(&two)));
+    let third = secrets.put(&typical(1), Some(second), LONG).await.unwrap();
+    assert_eq!((parts(&server), read(&secrets, &one).await), (0, Some(typical(1))));
+    let fourth = secrets.put(&one, Some(third), LONG).await.unwrap();
+    secrets.delete("shop", &one.address, fourth, LONG).await.unwrap();
+    assert!(server.lock().unwrap().objects.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_head_is_the_commit() {
+    let (server, client) = server();
+    let (secrets, _stop) = secrets(client);
+    let base = secrets.put(&typical(1), None, SHORT).await.unwrap();
+    faults(&server, &[Fault::None, Fault::Code(413)]);
+    assert!(matches!(secrets.put(&large(1), Some(base), LONG).await, Err(Failure::Refused(_))));
+    assert_eq!(read(&secrets, &typical(1)).await, Some(typical(1)));
+    assert_eq!(server.lock().unwrap().objects.len(), 2);
+    assert_eq!(secrets.sweep_parts().await, Ok(1));
+    secrets.put(&large(1), Some(base), LONG).await.unwrap();
+    assert_eq!(secrets.sweep_parts().await, Ok(0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn damaged_and_missing_parts_are_told() {
+    let (server, client) = server();
+    let (secrets, _stop) = secrets(client);
+    let record = large(1);
+    secrets.put(&record, None, SHORT).await.unwrap();
+    let path = server.lock().unwrap().objects.keys().find(|path| path.ends_with("-1")).unwrap().clone();
+    let part = server.lock().unwrap().objects[&path].clone();
+    let told = async || secrets.load_all(None).await.unwrap().remove(0).unwrap_err().to_string();
+    server.lock().unwrap().objects.get_mut(&path).unwrap()["data"]["part"] = "AAAA".into();
+    expect_test::expect![
+        "the record of resource-1 cannot be read: its parts are damaged (hint: restore it from a backup)"
+    ]
+    .assert_eq(&told().await);
+    server.lock().unwrap().objects.remove(&path);
+    expect_test::expect![
+        "the record of resource-1 cannot be read: a part of it is missing (hint: restore it from a backup)"
+    ]
+    .assert_eq(&told().await);
+    server.lock().unwrap().objects.insert(path, part);
+    assert_eq!(read(&secrets, &record).await, Some(record));
+}
+
+#[test]
+fn the_secret_of_a_record_can_be_found_by_a_person() {
+    let address = r#"web["a/b"]"#.parse().unwrap();
+    let record = typical(1).tap(|record| record.address = address);
+    let mut secret = shape::head(&record, vec![1, 2, 3]);
+    secret.metadata.resource_version = Some("7".to_owned());
+    expect_test::expect![[r#"
+        {
+          "apiVersion": "v1",
+          "kind": "Secret",
+          "data": {
+            "record": "AQID"
+          },
+          "metadata": {
+            "annotations": {
+              "purlin.dev/address": "web[\"a/b\"]"
+            },
+            "labels": {
+              "app.kubernetes.io/managed-by": "purlin",
+              "purlin.dev/namespace": "shop",
+              "purlin.dev/record": "head",
+              "purlin.dev/resource": "web"
+            },
+            "name": "purlin-record-057a3142fc0bad7f44d2726c4f545ae0",
+            "resourceVersion": "7"
+          },
+          "type": "purlin.dev/record.v1"
+        }"#]]
+    .assert_eq(&serde_json::to_string_pretty(&secret).unwrap());
+}
+
+#[test]
+fn a_secret_that_holds_no_record_of_its_own_is_told() {
+    let told = |secret: &Secret| decode(secret, &mut Strings::default()).unwrap_err().to_string();
+    let record = typical(1);
+    let mut secret = shape::head(&record, codec::encode(&record).unwrap());
+    assert!(told(&secret).contains("resourceVersion"));
+    secret.metadata.resource_version = Some("7".to_owned());
+    assert!(matches!(decode(&secret, &mut Strings::default()), Ok(Decoded::Record(_))));
+    let mut copy = secret.clone();
+    copy.metadata.name = Some("copy".to_owned());
+    expect_test::expect!["the record of resource-1 cannot be read: the Secret `copy` holds a copy of the record of resource-1 (hint: delete the copy)"].assert_eq(&told(&copy));
+    secret.data = None;
+    expect_test::expect!["the record of resource-1 cannot be read: the Secret `purlin-record-5e92e8dff8a5e2f75ca1d9edb463aad3` holds no record"].assert_eq(&told(&secret));
+}
+
+/// Changes a value in passing.
+trait Tap: Sized {
+    fn tap(mut self, change: impl FnOnce(&mut Self)) -> Self {
+        change(&mut self);
+        self
+    }
+}
+
+impl Tap for Record {}

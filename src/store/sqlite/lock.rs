@@ -1,0 +1,76 @@
+//! The OS lock that makes one process the writer of a state file. It ends with the process, however that ends.
+
+use std::ffi::OsString;
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{Read, Seek, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::StateError;
+
+/// A lock that is only looked at by somebody is free again after microseconds; this bridges that.
+const ATTEMPTS: u32 = 5;
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// The lock, held until it is dropped. Its file stays: removing it could take it away from under another process
+/// that has just opened it.
+#[derive(Debug)]
+pub(super) struct Lock {
+    file: File,
+}
+
+impl Lock {
+    /// Takes the lock, and leaves our process id in the file for those who come later.
+    pub(super) fn exclusive(state: &Path) -> Result<Self, StateError> {
+        let denied = |error: std::io::Error| StateError::io(state, &error);
+        let mut file = private(OpenOptions::new().create(true)).open(beside(state)).map_err(denied)?;
+        let mut attempt = 0;
+        loop {
+            attempt += 1;
+            match file.try_lock() {
+                Ok(()) => break,
+                Err(TryLockError::WouldBlock) if attempt < ATTEMPTS => std::thread::sleep(PAUSE),
+                Err(TryLockError::WouldBlock) => return Err(in_use(state, &mut file)),
+                Err(TryLockError::Error(error)) => return Err(denied(error)),
+            }
+        }
+        file.set_len(0).and_then(|()| write!(file, "{}", std::process::id())).map_err(denied)?;
+        Ok(Self { file })
+    }
+
+    /// Whether some process holds the lock at this moment.
+    pub(super) fn is_held(state: &Path) -> bool {
+        let Ok(file) = OpenOptions::new().read(true).open(beside(state)) else { return false };
+        matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))
+    }
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // Whoever finds the file next must not be told of a process that has let go.
+        let _ = self.file.set_len(0);
+    }
+}
+
+/// A file that nobody else may read, since records hold what providers keep secret.
+pub(super) fn private(options: &mut OpenOptions) -> &mut OpenOptions {
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
+    options.read(true).write(true)
+}
+
+fn beside(state: &Path) -> PathBuf {
+    let mut name = OsString::from(state);
+    name.push(".lock");
+    name.into()
+}
+
+fn in_use(state: &Path, file: &mut File) -> StateError {
+    let mut text = String::new();
+    let read = file.rewind().and_then(|()| file.read_to_string(&mut text));
+    let holder = match text.parse::<u32>() {
+        Ok(process) if read.is_ok() => format!("process {process}"),
+        _ => "another process".to_owned(),
+    };
+    StateError::InUse { path: state.to_owned(), holder }
+}

@@ -1,0 +1,231 @@
+use std::sync::Arc;
+
+use expect_test::expect;
+use futures::future::join_all;
+use rusqlite::Connection;
+use tempfile::TempDir;
+
+use super::*;
+use crate::store::codec::arbitrary::typical;
+
+fn holder(process: &str) -> Holder {
+    Holder { pod: "".into(), process: process.into() }
+}
+
+fn open(folder: &TempDir) -> StateFile {
+    StateFile::open(&folder.path().join("purlin.db"), "shop", holder("p1")).unwrap()
+}
+
+/// The text of an error, with the place that differs from run to run left out.
+fn told<T>(folder: &TempDir, outcome: Result<T, StateError>) -> String {
+    let text = outcome.err().unwrap().to_string();
+    text.replace(&format!("{}/", folder.path().display()), "").replace(&std::process::id().to_string(), "PID")
+}
+
+#[tokio::test]
+async fn what_is_written_is_there_after_opening_again() {
+    let folder = TempDir::new().unwrap();
+    let state = open(&folder);
+    let record = Arc::new(typical(1));
+    let version = state.intend(record.clone(), None).await.unwrap();
+    drop(state);
+    let loaded = open(&folder).load_all().unwrap();
+    let stored = &loaded.records[&record.address];
+    assert_eq!((&stored.record, stored.version), (&record, version));
+    assert!(loaded.unreadable.is_empty());
+}
+
+#[tokio::test]
+async fn a_write_on_an_old_version_is_a_conflict() {
+    let folder = TempDir::new().unwrap();
+    let state = open(&folder);
+    let record = Arc::new(typical(1));
+    let first = state.intend(record.clone(), None).await.unwrap();
+    assert!(matches!(state.intend(record.clone(), None).await, Err(JournalError::Conflict { .. })));
+    let second = state.record(record.clone(), first).await.unwrap();
+    assert!(second > first);
+    assert!(matches!(state.record(record.clone(), first).await, Err(JournalError::Conflict { .. })));
+    assert!(matches!(state.erase(record.clone(), first).await, Err(JournalError::Conflict { .. })));
+    state.erase(record.clone(), second).await.unwrap();
+    assert!(matches!(state.record(record.clone(), second).await, Err(JournalError::Conflict { .. })));
+}
+
+#[tokio::test]
+async fn a_record_made_anew_never_has_a_version_of_the_old_one() {
+    let folder = TempDir::new().unwrap();
+    let state = open(&folder);
+    let record = Arc::new(typical(1));
+    let old = state.intend(record.clone(), None).await.unwrap();
+    state.erase(record.clone(), old).await.unwrap();
+    drop(state);
+    assert!(open(&folder).intend(record, None).await.unwrap() > old);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_hundred_writers_at_once_lose_nothing() {
+    let folder = TempDir::new().unwrap();
+    let state = Arc::new(open(&folder));
+    let writers = (0..100).map(|number| {
+        let state = state.clone();
+        async move {
+            let record = Arc::new(typical(number));
+            let mut version = state.intend(record.clone(), None).await.unwrap();
+            for _ in 0..10 {
+                version = state.record(record.clone(), version).await.unwrap();
+            }
+            version
+        }
+    });
+    let versions: Vec<_> = join_all(writers).await;
+    let loaded = state.load_all().unwrap();
+    assert_eq!(loaded.records.len(), 100);
+    for (number, version) in versions.into_iter().enumerate() {
+        assert_eq!(loaded.records[&typical(number).address].version, version);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_many_writers_on_one_version_one_wins() {
+    let folder = TempDir::new().unwrap();
+    let state = open(&folder);
+    let record = Arc::new(typical(1));
+    let base = state.intend(record.clone(), None).await.unwrap();
+    let outcomes = join_all((0..50).map(|_| state.record(record.clone(), base))).await;
+    assert_eq!(outcomes.iter().filter(|outcome| outcome.is_ok()).count(), 1);
+}
+
+#[test]
+fn a_second_writer_is_told_who_holds_the_file() {
+    let folder = TempDir::new().unwrap();
+    let state = open(&folder);
+    let second = StateFile::open(&folder.path().join("purlin.db"), "shop", holder("p2"));
+    expect!["state file `purlin.db` is in use by process PID (hint: wait until it has ended)"]
+        .assert_eq(&told(&folder, second));
+    drop(state);
+    open(&folder);
+}
+
+#[tokio::test]
+async fn readers_need_no_lock_and_see_who_writes() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("purlin.db");
+    assert!(StateFile::read(&path).unwrap().is_none());
+    let state = open(&folder);
+    state.intend(typical(1).into(), None).await.unwrap();
+    let during = StateFile::read(&path).unwrap().unwrap();
+    assert_eq!((during.loaded.records.len(), during.in_use), (1, true));
+    drop(state);
+    let after = StateFile::read(&path).unwrap().unwrap();
+    assert_eq!((after.namespace.as_deref(), after.in_use), (Some("shop"), false));
+}
+
+#[tokio::test]
+async fn a_state_file_holds_one_namespace() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("purlin.db");
+    drop(open(&folder));
+    let state = StateFile::open(&path, "blog", holder("p2")).unwrap();
+    state.intend(typical(1).into(), None).await.unwrap();
+    drop(state);
+    expect!["state file `purlin.db` holds the records of namespace `blog`, not of `shop` (hint: keep a state file for each namespace, and name it with `--state`)"].assert_eq(&told(&folder, StateFile::open(&path, "shop", holder("p3"))));
+}
+
+#[tokio::test]
+async fn a_record_that_cannot_be_read_disturbs_no_other() {
+    let folder = TempDir::new().unwrap();
+    let state = open(&folder);
+    for number in 0..3 {
+        state.intend(typical(number).into(), None).await.unwrap();
+    }
+    let other = Connection::open(folder.path().join("purlin.db")).unwrap();
+    other.execute("UPDATE record SET body = x'02ff' WHERE address = 'resource-1'", []).unwrap();
+    other.execute("UPDATE record SET body = 'text' WHERE address = 'resource-2'", []).unwrap();
+    let loaded = state.load_all().unwrap();
+    assert_eq!(loaded.records.len(), 1);
+    let told: Vec<_> = loaded.unreadable.iter().map(ToString::to_string).collect();
+    expect![[r#"
+        the record of resource-1 cannot be read: it has format 2, and this version of Purlin reads formats up to 1 (hint: use a newer one)
+        the record of resource-2 cannot be read: it is damaged: it is not even bytes (hint: restore it from a backup)"#]].assert_eq(&told.join("\n"));
+}
+
+#[test]
+fn what_is_no_state_file_is_left_alone() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("purlin.db");
+    std::fs::write(&path, "these are notes, and certainly no database at all").unwrap();
+    expect!["`purlin.db` is no state file (hint: name the right one with `--state`)"]
+        .assert_eq(&told(&folder, StateFile::open(&path, "shop", holder("p1"))));
+    expect!["`purlin.db` is no state file (hint: name the right one with `--state`)"]
+        .assert_eq(&told(&folder, StateFile::read(&path)));
+    std::fs::remove_file(&path).unwrap();
+    Connection::open(&path).unwrap().execute_batch("CREATE TABLE photos (name TEXT)").unwrap();
+    expect!["`purlin.db` is no state file (hint: name the right one with `--state`)"]
+        .assert_eq(&told(&folder, StateFile::open(&path, "shop", holder("p1"))));
+}
+
+#[test]
+fn a_state_file_of_a_newer_version_is_refused() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("purlin.db");
+    drop(open(&folder));
+    Connection::open(&path).unwrap().execute("UPDATE meta SET value = 2 WHERE key = 'format'", []).unwrap();
+    expect!["state file `purlin.db` was made by a newer version of Purlin (hint: use that one)"]
+        .assert_eq(&told(&folder, StateFile::open(&path, "shop", holder("p1"))));
+}
+
+#[test]
+fn a_missing_folder_is_told_with_a_hint() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("none/purlin.db");
+    expect!["state file `none/purlin.db` cannot be opened: No such file or directory (os error 2) (hint: check that the folder exists and is yours)"].assert_eq(&told(&folder, StateFile::open(&path, "shop", holder("p1"))));
+}
+
+#[tokio::test]
+async fn damage_in_the_pages_is_told_as_such() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("purlin.db");
+    let state = open(&folder);
+    join_all((0..200).map(|number| state.intend(typical(number).into(), None))).await;
+    drop(state);
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes[8192..].fill(0xab);
+    std::fs::write(&path, bytes).unwrap();
+    expect!["state file `purlin.db` is damaged: database disk image is malformed (hint: restore it from a backup)"]
+        .assert_eq(&told(&folder, StateFile::read(&path)));
+}
+
+/// A bound on the size of the database stands in for a disk that is full.
+#[tokio::test]
+async fn a_full_disk_loses_what_is_written_and_nothing_else() {
+    let folder = TempDir::new().unwrap();
+    let state = open(&folder).with_patience(Duration::ZERO);
+    let version = state.intend(typical(1).into(), None).await.unwrap();
+    let path = state.path.clone();
+    drop(state);
+    let (connection, counter) = schema::open_for_writing(&path, "shop", &holder("p1")).unwrap();
+    connection.pragma_update(None, "max_page_count", 5).unwrap();
+    let writer = Writer::start(&path, connection, counter).unwrap();
+    let mut refused = None;
+    for number in 2..200 {
+        if let Err(refusal) = writer.submit(Change::put(&typical(number), None).unwrap()).await {
+            refused = Some(refusal);
+            break;
+        }
+    }
+    assert!(matches!(refused, Some(Refusal::Failed(message)) if message.contains("disk is full")));
+    drop(writer);
+    let loaded = open(&folder).load_all().unwrap();
+    assert_eq!(loaded.records[&typical(1).address].version, version);
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn nobody_else_may_read_the_files() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = TempDir::new().unwrap();
+    let state = open(&folder);
+    state.intend(typical(1).into(), None).await.unwrap();
+    for file in std::fs::read_dir(folder.path()).unwrap().map(Result::unwrap) {
+        assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600, "{:?}", file.file_name());
+    }
+}

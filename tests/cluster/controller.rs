@@ -1,0 +1,157 @@
+//! One controller process, and the Pod object that stands for it.
+
+use std::fs::{self, File};
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use serde_json::Value;
+
+use crate::controlplane::{ControlPlane, wait_until};
+use crate::installation::{LIMIT, NAMESPACE, chart};
+
+/// A running `purlin controller`. Dropping it kills the process and deletes its Pod.
+pub(crate) struct Controller {
+    child: Child,
+    pod: String,
+    log: PathBuf,
+    port: u16,
+}
+
+static COUNT: AtomicUsize = AtomicUsize::new(0);
+
+impl Controller {
+    /// Starts a controller exactly as the chart would, and waits until it is ready.
+    pub(crate) fn start(plane: &ControlPlane) -> Self {
+        let controller = Self::launch(plane);
+        wait_until("the controller is ready", LIMIT, || {
+            controller.http("/readyz").is_some_and(|(status, _)| status == 200)
+        });
+        controller
+    }
+
+    /// Starts a controller without waiting for anything.
+    pub(crate) fn launch(plane: &ControlPlane) -> Self {
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let pod = format!("purlin-controller-{number}");
+        let port = free_port();
+        let template = rendered_pod(plane, port);
+        let uid = create_pod(plane, &pod, &template);
+        let arguments: Vec<&str> = strings(&template["spec"]["containers"][0]["args"]);
+        let log = plane.scratch().join(format!("{pod}.log"));
+        let output = File::create(&log).expect("a log file");
+        let child = Command::new(env!("CARGO_BIN_EXE_purlin"))
+            .args(arguments)
+            .env("KUBECONFIG", plane.service_account_kubeconfig(NAMESPACE, "purlin"))
+            .env("POD_NAMESPACE", NAMESPACE)
+            .env("POD_NAME", &pod)
+            .env("POD_UID", uid)
+            .stdin(Stdio::null())
+            .stdout(output.try_clone().expect("a second handle"))
+            .stderr(output)
+            .spawn()
+            .expect("the controller starts");
+        Self { child, pod, log, port }
+    }
+
+    /// Everything it has logged so far.
+    pub(crate) fn log(&self) -> String {
+        fs::read_to_string(&self.log).unwrap_or_default()
+    }
+
+    /// The text of `/metrics`.
+    pub(crate) fn metrics(&self) -> String {
+        self.http("/metrics").map(|(_, body)| body).unwrap_or_default()
+    }
+
+    /// Kills it without warning; its Pod goes as the kubelet would see to.
+    pub(crate) fn kill(mut self, plane: &ControlPlane) {
+        self.child.kill().expect("a running controller");
+        self.child.wait().expect("its end");
+        self.delete_pod(plane);
+    }
+
+    /// Kills it without warning, and leaves its Pod: nobody knows yet that it is gone.
+    pub(crate) fn kill_unnoticed(mut self) {
+        self.child.kill().expect("a running controller");
+        self.child.wait().expect("its end");
+    }
+
+    /// Asks it to end, waits until it has, and gives its exit code.
+    pub(crate) fn terminate(&mut self, plane: &ControlPlane) -> Option<i32> {
+        self.signal("TERM");
+        let mut status = None;
+        wait_until("the controller ends", LIMIT, || {
+            status = self.child.try_wait().expect("a child");
+            status.is_some()
+        });
+        self.delete_pod(plane);
+        status.and_then(|status| status.code())
+    }
+
+    /// Sends a signal by name.
+    pub(crate) fn signal(&self, name: &str) {
+        let sent = Command::new("kill").args([&format!("-{name}"), &self.child.id().to_string()]).status();
+        assert!(sent.is_ok_and(|status| status.success()), "signal {name}");
+    }
+
+    fn delete_pod(&self, plane: &ControlPlane) {
+        plane.kubectl_ok(&["-n", NAMESPACE, "delete", "pod", &self.pod, "--wait=true", "--ignore-not-found"]);
+    }
+
+    /// One request to its HTTP port: the status and the body.
+    pub(crate) fn http(&self, path: &str) -> Option<(u16, String)> {
+        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).ok()?;
+        write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").ok()?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).ok()?;
+        let status = answer.split_whitespace().nth(1)?.parse().ok()?;
+        Some((status, answer.split_once("\r\n\r\n")?.1.to_owned()))
+    }
+}
+
+impl Drop for Controller {
+    fn drop(&mut self) {
+        // A paused process cannot be killed politely, and one that has ended cannot be killed at all.
+        drop(self.child.kill());
+        drop(self.child.wait());
+        if std::thread::panicking() {
+            let log = self.log();
+            let tail: Vec<&str> = log.lines().rev().take(60).collect();
+            eprintln!("--- the end of {}:", self.log.display());
+            tail.iter().rev().for_each(|line| eprintln!("{line}"));
+        }
+    }
+}
+
+fn strings(list: &Value) -> Vec<&str> {
+    list.as_array().into_iter().flatten().filter_map(Value::as_str).collect()
+}
+
+/// The Pod template of the chart's Deployment, with a metrics port of its own.
+fn rendered_pod(plane: &ControlPlane, port: u16) -> Value {
+    let set = format!("metrics.port={port}");
+    let shown = ["-s", "templates/deployment.yaml", "--set", &set];
+    let yaml = plane.helm_ok(&[&["template", "purlin", chart(), "-n", NAMESPACE], &shown[..]].concat());
+    let json = plane.kubectl_with_stdin(&["create", "--dry-run=client", "-o", "json", "-f", "-"], &yaml);
+    let deployment: Value = serde_json::from_slice(&json.stdout).expect("a Deployment");
+    deployment["spec"]["template"].clone()
+}
+
+/// The Pod that stands for the process: the kubelet's place is taken by the test control plane.
+fn create_pod(plane: &ControlPlane, name: &str, template: &Value) -> String {
+    let mut pod = template.clone();
+    pod["apiVersion"] = "v1".into();
+    pod["kind"] = "Pod".into();
+    pod["metadata"]["name"] = name.into();
+    plane.apply(&["-n", NAMESPACE], &pod.to_string());
+    let pod = plane.get(&["-n", NAMESPACE, "pod", name]);
+    pod["metadata"]["uid"].as_str().expect("a UID").to_owned()
+}
+
+fn free_port() -> u16 {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
+    listener.local_addr().expect("its address").port()
+}

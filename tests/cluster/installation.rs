@@ -1,0 +1,146 @@
+//! The chart, installed once for a test run, and the controller that all tests share.
+
+use std::sync::{OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::controller::Controller;
+use crate::controlplane::{ControlPlane, wait_for, wait_until};
+
+/// Where the chart is installed.
+pub(crate) const NAMESPACE: &str = "purlin-system";
+
+/// How long a condition may take. Generous, since it is only waited for in vain by a test that fails.
+pub(crate) const LIMIT: Duration = Duration::from_secs(90);
+
+/// The folder of the chart.
+pub(crate) fn chart() -> &'static str {
+    concat!(env!("CARGO_MANIFEST_DIR"), "/charts/purlin")
+}
+
+/// The control plane with the chart installed. Its Deployment has no replicas: the tests are the kubelet.
+pub(crate) fn plane() -> &'static ControlPlane {
+    static INSTALLED: OnceLock<&'static ControlPlane> = OnceLock::new();
+    INSTALLED.get_or_init(|| {
+        let plane = ControlPlane::shared();
+        let place = ["-n", NAMESPACE, "--create-namespace", "--set", "replicas=0", "--wait"];
+        plane.helm_ok(&[&["install", "purlin", chart()], &place[..]].concat());
+        plane.kubectl_ok(&["wait", "--for=condition=Established", "crd/resources.purlin.dev", "--timeout=60s"]);
+        plane
+    })
+}
+
+fn world() -> &'static RwLock<Option<Controller>> {
+    static WORLD: OnceLock<RwLock<Option<Controller>>> = OnceLock::new();
+    WORLD.get_or_init(|| RwLock::new(None))
+}
+
+/// The control plane with a running controller, shared with other tests.
+pub(crate) struct Shared(
+    #[expect(dead_code, reason = "held while the test runs")] RwLockReadGuard<'static, Option<Controller>>,
+);
+
+/// The control plane for one test alone. The controller is the test's own, to be started by it.
+pub(crate) struct Exclusive(RwLockWriteGuard<'static, Option<Controller>>);
+
+/// Takes part in the shared controller, starting it when there is none.
+pub(crate) fn shared() -> Shared {
+    plane();
+    loop {
+        let guard = world().read().unwrap_or_else(PoisonError::into_inner);
+        if guard.is_some() {
+            return Shared(guard);
+        }
+        drop(guard);
+        let mut guard = world().write().unwrap_or_else(PoisonError::into_inner);
+        if guard.is_none() {
+            *guard = Some(Controller::start(plane()));
+        }
+    }
+}
+
+/// Waits until no other test is under way, ends the shared controller, and keeps others out.
+pub(crate) fn exclusive() -> Exclusive {
+    plane();
+    let mut guard = world().write().unwrap_or_else(PoisonError::into_inner);
+    if let Some(mut controller) = guard.take() {
+        controller.terminate(plane());
+    }
+    Exclusive(guard)
+}
+
+impl Drop for Exclusive {
+    fn drop(&mut self) {
+        *self.0 = None;
+    }
+}
+
+/// A Resource as kubectl shows it; `None` when there is none.
+pub(crate) fn resource(namespace: &str, name: &str) -> Option<Value> {
+    let output = plane().kubectl(&["-n", namespace, "get", "pres", name, "-o", "json"]);
+    output.status.success().then(|| serde_json::from_slice(&output.stdout).expect("JSON of kubectl"))
+}
+
+/// The condition of a Resource, when it has it.
+pub(crate) fn condition(resource: &Value, kind: &str) -> Option<Value> {
+    let conditions = resource["status"]["conditions"].as_array()?;
+    conditions.iter().find(|condition| condition["type"] == kind).cloned()
+}
+
+/// Whether a Resource is as its present generation describes it.
+pub(crate) fn is_ready(resource: &Value) -> bool {
+    let current = resource["status"]["observedGeneration"] == resource["metadata"]["generation"];
+    current && condition(resource, "Ready").is_some_and(|ready| ready["status"] == "True")
+}
+
+/// Waits until all of them are ready.
+pub(crate) fn wait_ready(namespace: &str, names: &[&str]) {
+    for name in names {
+        wait_until(&format!("{namespace}/{name} is ready"), LIMIT, || {
+            resource(namespace, name).is_some_and(|resource| is_ready(&resource))
+        });
+    }
+}
+
+/// Waits until a condition of the Resource has the reason, and gives it.
+pub(crate) fn wait_reason(namespace: &str, name: &str, kind: &str, reason: &str) -> Value {
+    wait_for(&format!("{namespace}/{name}: {kind} has the reason {reason}"), LIMIT, || {
+        condition(&resource(namespace, name)?, kind).filter(|condition| condition["reason"] == reason)
+    })
+}
+
+/// Waits until no Resource is left in the namespace.
+pub(crate) fn wait_empty(namespace: &str) {
+    wait_until(&format!("no Resource is left in {namespace}"), LIMIT, || {
+        plane().get(&["-n", namespace, "pres"])["items"].as_array().is_some_and(Vec::is_empty)
+    });
+}
+
+/// The records of a namespace: their Secrets in the namespace of the controller.
+pub(crate) fn records(namespace: &str) -> Vec<Value> {
+    let selector = format!("purlin.dev/namespace={namespace}");
+    let list = plane().get(&["-n", NAMESPACE, "secrets", "-l", &selector]);
+    list["items"].as_array().cloned().unwrap_or_default()
+}
+
+/// A `terraform_data` Resource.
+pub(crate) fn data(name: &str, input: &str, more: &str) -> String {
+    let indented: String = more.lines().map(|line| format!("  {line}\n")).collect();
+    format!(
+        "---\napiVersion: purlin.dev/v1alpha1\nkind: Resource\nmetadata: {{ name: {name} }}\nspec:\n  \
+         type: terraform_data\n  config:\n    input: {input}\n{indented}"
+    )
+}
+
+/// The events of a Resource, as `reason: note`.
+pub(crate) fn events(namespace: &str, name: &str) -> Vec<String> {
+    let list = plane().get(&["-n", namespace, "events.events.k8s.io"]);
+    let items = list["items"].as_array().cloned().unwrap_or_default();
+    let own = items.into_iter().filter(|event| event["regarding"]["name"] == name);
+    own.map(|event| format!("{}: {}", text(&event["reason"]), text(&event["note"]))).collect()
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}

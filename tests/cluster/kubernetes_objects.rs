@@ -1,0 +1,229 @@
+//! Kubernetes objects as objects of ours, made as a ServiceAccount of the namespace.
+
+use std::fs;
+
+use crate::controlplane::wait_until;
+use crate::installation::*;
+
+fn example(file: &str) -> String {
+    let path = format!("{}/examples/kubernetes/{file}", env!("CARGO_MANIFEST_DIR"));
+    fs::read_to_string(path).expect("an example")
+}
+
+fn config_maps(namespace: &str) -> Vec<String> {
+    let list = plane().get(&["-n", namespace, "configmaps"]);
+    let names = list["items"].as_array().into_iter().flatten().filter_map(|item| item["metadata"]["name"].as_str());
+    names.filter(|name| name.starts_with("site-")).map(str::to_owned).collect()
+}
+
+/// A `kubernetes_object` Resource over a manifest in flow style.
+fn object(name: &str, manifest: &str, more: &str) -> String {
+    let indented: String = more.lines().map(|line| format!("  {line}\n")).collect();
+    format!(
+        "---\napiVersion: purlin.dev/v1alpha1\nkind: Resource\nmetadata: {{ name: {name} }}\nspec:\n  type: \
+         kubernetes_object\n  config:\n    manifest: {manifest}\n{indented}"
+    )
+}
+
+fn may_edit(namespace: &str) {
+    let account = format!("--serviceaccount={namespace}:default");
+    plane().kubectl_ok(&["-n", namespace, "create", "rolebinding", "edit", "--clusterrole=edit", &account]);
+}
+
+#[test]
+fn the_example_replaces_its_settings_before_it_destroys_them() {
+    let _world = shared();
+    let plane = plane();
+    let ns = plane.namespace("shop");
+    plane.apply(&["-n", &ns], &example("rbac.yaml"));
+    plane.apply(&["-n", &ns], &example("shop.yaml"));
+    wait_ready(&ns, &["site", "web", "address"]);
+    let first = config_maps(&ns);
+    assert_eq!(first.len(), 1);
+    let web = plane.get(&["-n", &ns, "deployment", "web"]);
+    assert_eq!(
+        web["spec"]["template"]["spec"]["containers"][0]["envFrom"][0]["configMapRef"]["name"],
+        first[0].as_str()
+    );
+    assert_eq!(plane.get(&["-n", &ns, "configmap", &first[0]])["data"]["greeting"], format!("Welcome to {ns}"));
+
+    plane.apply(&["-n", &ns], &example("shop.yaml").replace("color: green", "color: blue"));
+    wait_until("the settings are replaced", LIMIT, || {
+        let now = config_maps(&ns);
+        now.len() == 1 && now != first
+    });
+    wait_ready(&ns, &["site", "web", "address"]);
+    let second = config_maps(&ns);
+    let web = plane.get(&["-n", &ns, "deployment", "web"]);
+    assert_eq!(
+        web["spec"]["template"]["spec"]["containers"][0]["envFrom"][0]["configMapRef"]["name"],
+        second[0].as_str()
+    );
+    let order = writes_of(&ns);
+    let at = |verb: &str, what: &str| order.iter().position(|write| write == &format!("{verb} {what}"));
+    let (made, moved, gone) =
+        (at("patch", &second[0]), order.iter().rposition(|write| write == "patch web"), at("delete", &first[0]));
+    assert!(made < moved && moved < gone && made.is_some(), "{order:?}");
+
+    plane.kubectl_ok(&["-n", &ns, "delete", "pres", "--all", "--wait=false"]);
+    wait_empty(&ns);
+    assert!(config_maps(&ns).is_empty());
+    assert!(!plane.kubectl(&["-n", &ns, "get", "deployment", "web"]).status.success());
+    assert!(records(&ns).is_empty());
+}
+
+/// Successful writes of ConfigMaps and Deployments in a namespace by Purlin, in the order of the audit log.
+fn writes_of(namespace: &str) -> Vec<String> {
+    let log = fs::read_to_string(plane().audit_log()).expect("the audit log");
+    let entries = log.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
+    let ours = entries.filter(|entry| {
+        let target = &entry["objectRef"];
+        let kind = target["resource"].as_str().unwrap_or_default();
+        entry["stage"] == "ResponseComplete"
+            && target["namespace"] == namespace
+            && ["configmaps", "deployments"].contains(&kind)
+            && target.get("subresource").is_none()
+            && entry["responseStatus"]["code"].as_i64().is_some_and(|code| code < 300)
+            && entry["impersonatedUser"]["username"] == format!("system:serviceaccount:{namespace}:default")
+            && !entry["requestURI"].as_str().unwrap_or_default().contains("dryRun")
+    });
+    let told = ours.filter_map(|entry| {
+        let verb = entry["verb"].as_str()?;
+        ["patch", "create", "delete"]
+            .contains(&verb)
+            .then(|| format!("{verb} {}", entry["objectRef"]["name"].as_str().unwrap_or_default()))
+    });
+    told.collect()
+}
+
+#[test]
+fn a_tenant_cannot_make_through_purlin_what_it_may_not_make() {
+    let _world = shared();
+    let plane = plane();
+    let ns = plane.namespace("tenant");
+    let manifest = "{ apiVersion: v1, kind: ConfigMap, metadata: { name: wanted }, data: { a: b } }";
+    plane.apply(&["-n", &ns], &format!("{}{}", object("wanted", manifest, ""), data("other", "one", "")));
+    let refused = wait_reason(&ns, "wanted", "Ready", "Forbidden");
+    let message = refused["message"].as_str().unwrap();
+    assert!(message.contains(&format!("system:serviceaccount:{ns}:default")), "{message}");
+    assert!(message.contains("hint:"), "{message}");
+    wait_ready(&ns, &["other"]);
+    assert!(!plane.kubectl(&["-n", &ns, "get", "configmap", "wanted"]).status.success());
+    // Nor in another namespace, nor a right for itself.
+    let role = "{ apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: { name: grab }, \
+                roleRef: { apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin }, subjects: \
+                [{ kind: ServiceAccount, name: default, namespace: default }] }";
+    plane.apply(&["-n", &ns], &object("grab", role, ""));
+    wait_reason(&ns, "grab", "Ready", "Forbidden");
+    // Once it may, the object is made without another touch.
+    may_edit(&ns);
+    wait_ready(&ns, &["wanted"]);
+}
+
+#[test]
+fn an_object_that_is_not_ours_is_refused_and_can_be_adopted() {
+    let _world = shared();
+    let plane = plane();
+    let ns = plane.namespace("foreign");
+    may_edit(&ns);
+    plane.kubectl_ok(&["-n", &ns, "create", "configmap", "taken", "--from-literal=a=theirs"]);
+    let manifest = "{ apiVersion: v1, kind: ConfigMap, metadata: { name: taken }, data: { b: ours } }";
+    plane.apply(&["-n", &ns], &object("taken", manifest, ""));
+    wait_reason(&ns, "taken", "Ready", "AlreadyExists");
+    assert!(plane.get(&["-n", &ns, "configmap", "taken"])["data"].get("b").is_none(), "it was not touched");
+    let import = format!("import: {{ id: v1/ConfigMap/{ns}/taken }}");
+    plane.apply(&["-n", &ns], &object("taken", manifest, &import));
+    wait_ready(&ns, &["taken"]);
+    let data = &plane.get(&["-n", &ns, "configmap", "taken"])["data"];
+    assert_eq!((&data["a"], &data["b"]), (&"theirs".into(), &"ours".into()));
+}
+
+#[test]
+fn an_immutable_field_makes_it_a_replacement() {
+    let _world = shared();
+    let plane = plane();
+    let ns = plane.namespace("fixed");
+    may_edit(&ns);
+    let manifest = "{ apiVersion: v1, kind: ConfigMap, metadata: { name: fixed }, immutable: true, data: { a: one } }";
+    plane.apply(&["-n", &ns], &object("fixed", manifest, ""));
+    wait_ready(&ns, &["fixed"]);
+    let old = plane.get(&["-n", &ns, "configmap", "fixed"])["metadata"]["uid"].clone();
+    plane.apply(&["-n", &ns], &object("fixed", &manifest.replace("one", "two"), ""));
+    wait_until("it is replaced", LIMIT, || {
+        let output = plane.kubectl(&["-n", &ns, "get", "configmap", "fixed", "-o", "json"]);
+        let found: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+        found["data"]["a"] == "two" && found["metadata"]["uid"] != old
+    });
+    wait_ready(&ns, &["fixed"]);
+    // With create-before-destroy the fixed name forbids it, which is told before anything is done.
+    let first = object("fixed", &manifest.replace("one", "three"), "lifecycle: { createBeforeDestroy: true }");
+    plane.apply(&["-n", &ns], &first);
+    let refused = wait_reason(&ns, "fixed", "Ready", "FixedIdentity");
+    assert!(refused["message"].as_str().unwrap().contains("generateName"), "{refused}");
+    assert_eq!(plane.get(&["-n", &ns, "configmap", "fixed"])["data"]["a"], "two");
+}
+
+#[test]
+fn a_dependent_waits_until_the_object_is_ready() {
+    let _world = shared();
+    let plane = plane();
+    let ns = plane.namespace("slow");
+    may_edit(&ns);
+    let deployment = "{ apiVersion: apps/v1, kind: Deployment, metadata: { name: slow }, spec: { replicas: 1, selector: \
+                      { matchLabels: { app: slow } }, template: { metadata: { labels: { app: slow }, annotations: { \
+                      test.purlin.dev/outcome: unready } }, spec: { containers: [{ name: c, image: x }] } } } }";
+    plane.apply(
+        &["-n", &ns],
+        &format!(
+            "{}{}",
+            object("slow", deployment, ""),
+            data("after", "\"${slow.object.metadata.name}\"", "dependsOn: [{ name: slow }]")
+        ),
+    );
+    wait_until("the Deployment is made", LIMIT, || {
+        plane.kubectl(&["-n", &ns, "get", "deployment", "slow"]).status.success()
+    });
+    wait_until("the dependent says what it waits for", LIMIT, || {
+        resource(&ns, "after").is_some_and(|after| {
+            after["status"]["pending"]["waitingFor"][0].as_str().is_some_and(|waits| waits.contains("slow"))
+        })
+    });
+    wait_until("a Pod is there", LIMIT, || {
+        plane
+            .kubectl(&[
+                "-n",
+                &ns,
+                "annotate",
+                "--overwrite",
+                "pod",
+                "-l",
+                "app=slow",
+                "test.purlin.dev/outcome=running",
+            ])
+            .status
+            .success()
+    });
+    wait_ready(&ns, &["slow", "after"]);
+}
+
+#[test]
+fn values_of_a_secret_are_shown_nowhere() {
+    let _world = shared();
+    let plane = plane();
+    let ns = plane.namespace("secret");
+    may_edit(&ns);
+    let canary = "canary-8f31c0";
+    let secret =
+        format!("{{ apiVersion: v1, kind: Secret, metadata: {{ name: key }}, stringData: {{ password: {canary} }} }}");
+    let user = data("user", "\"login with ${key.object.data.password}\"", "");
+    plane.apply(&["-n", &ns], &format!("{}{user}", object("key", &secret, "")));
+    wait_ready(&ns, &["key", "user"]);
+    let encoded = "Y2FuYXJ5LThmMzFjMA";
+    for name in ["key", "user"] {
+        let status = resource(&ns, name).unwrap()["status"].to_string();
+        assert!(!status.contains(canary) && !status.contains(encoded), "{status}");
+        for event in events(&ns, name) {
+            assert!(!event.contains(canary) && !event.contains(encoded), "{event}");
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! What a user does every day: apply, edit, replace, delete.
+
+use serde_json::Value;
+
+use crate::controlplane::{wait_for, wait_until};
+use crate::installation::*;
+
+/// Which instant an object reached a state is told by its events; the order of two is told by the audit log.
+fn id(namespace: &str, name: &str) -> String {
+    let resource = resource(namespace, name).expect("a Resource");
+    resource["status"]["id"].as_str().expect("an id").to_owned()
+}
+
+#[test]
+fn apply_edit_replace_delete() {
+    let _world = shared();
+    let plane = plane();
+    let ns = plane.namespace("life");
+    let three = [
+        data("network", "10.0.0.0/16", ""),
+        data("database", "\"db in ${network.output}\"", ""),
+        data("app", "\"app on ${database.output}\"", "dependsOn: [{ name: network }]"),
+    ];
+    plane.apply(&["-n", &ns], &three.concat());
+    wait_ready(&ns, &["network", "database", "app"]);
+    let app = resource(&ns, "app").unwrap();
+    assert_eq!(app["status"]["attributes"]["output"], "app on db in 10.0.0.0/16");
+    assert_eq!(app["status"]["dependencies"], serde_json::json!(["database", "network"]));
+    assert_eq!(records(&ns).len(), 3);
+
+    // An update in place reaches every dependent.
+    let before = (id(&ns, "network"), id(&ns, "app"));
+    plane.apply(&["-n", &ns], &data("network", "10.1.0.0/16", ""));
+    wait_until("the app follows", LIMIT, || {
+        resource(&ns, "app").unwrap()["status"]["attributes"]["output"] == "app on db in 10.1.0.0/16"
+    });
+    wait_ready(&ns, &["network", "database", "app"]);
+    assert_eq!((id(&ns, "network"), id(&ns, "app")), before, "nothing was replaced");
+
+    // A replacement gives a new object.
+    let forcing = data("network", "10.1.0.0/16", "").replace("input:", "triggers_replace: v2\n    input:");
+    plane.apply(&["-n", &ns], &forcing);
+    wait_until("the network is replaced", LIMIT, || {
+        resource(&ns, "network")
+            .is_some_and(|network| is_ready(&network) && network["status"]["id"] != before.0.as_str())
+    });
+
+    plane.kubectl_ok(&["-n", &ns, "delete", "pres", "--all", "--wait=false"]);
+    wait_empty(&ns);
+    assert!(records(&ns).is_empty(), "no record is left");
+}
+
+#[test]
+fn create_before_destroy_is_inherited_and_told() {
+    let _world = shared();
+    let plane = plane();
+    let ns = plane.namespace("cbd");
+    let base = data("base", "one", "");
+    let top = data("top", "\"${base.id}\"", "lifecycle: { createBeforeDestroy: true }");
+    plane.apply(&["-n", &ns], &format!("{base}{top}"));
+    wait_ready(&ns, &["base", "top"]);
+    let shown = resource(&ns, "base").unwrap();
+    assert_eq!(shown["status"]["lifecycle"]["createBeforeDestroy"], true);
+    assert_eq!(shown["status"]["lifecycle"]["because"], "required by top");
+
+    let old = id(&ns, "base");
+    plane.apply(&["-n", &ns], &base.replace("input:", "triggers_replace: v2\n    input:"));
+    wait_until("base is replaced", LIMIT, || id(&ns, "base") != old);
+    wait_ready(&ns, &["base", "top"]);
+    let top = resource(&ns, "top").unwrap();
+    assert_eq!(top["status"]["attributes"]["output"], id(&ns, "base").as_str());
+    wait_until("nothing is left over", LIMIT, || resource(&ns, "base").unwrap()["status"].get("deposed").is_none());
+}
+
+#[test]
+fn everything_deleted_at_once_goes_dependents_first() {
+    let _world = shared();
+    let plane = plane();
+    let ns = plane.namespace("all");
+    let chain: String = (0..12)
+        .map(|number| match number {
+            0 => data("item-0", "start", ""),
+            _ => data(&format!("item-{number}"), &format!("\"${{item_{}.output}}\"", number - 1), ""),
+        })
+        .collect();
+    plane.apply(&["-n", &ns], &chain);
+    wait_ready(&ns, &["item-11"]);
+    plane.kubectl_ok(&["-n", &ns, "delete", "pres", "--all", "--wait=false"]);
+    wait_empty(&ns);
+    assert!(records(&ns).is_empty());
+}
+
+#[test]
+fn a_used_object_waits_for_its_dependent_and_says_so() {
+    let _world = shared();
+    let plane = plane();
+    let ns = plane.namespace("used");
+    plane.apply(&["-n", &ns], &format!("{}{}", data("base", "one", ""), data("top", "\"${base.id}\"", "")));
+    wait_ready(&ns, &["base", "top"]);
+    plane.kubectl_ok(&["-n", &ns, "delete", "pres", "base", "--wait=false"]);
+    let blocked = wait_reason(&ns, "base", "DeletionBlocked", "StillUsed");
+    assert!(blocked["message"].as_str().unwrap().contains("top"), "{blocked}");
+    assert!(is_ready(&resource(&ns, "top").unwrap()), "the dependent is untouched");
+    plane.kubectl_ok(&["-n", &ns, "delete", "pres", "top", "--wait=false"]);
+    wait_empty(&ns);
+}
+
+#[test]
+fn a_namespace_can_be_deleted() {
+    let _world = shared();
+    let plane = plane();
+    let ns = plane.namespace("gone");
+    plane.apply(&["-n", &ns], &format!("{}{}", data("base", "one", ""), data("top", "\"${base.id}\"", "")));
+    wait_ready(&ns, &["base", "top"]);
+    plane.kubectl_ok(&["delete", "namespace", &ns, "--timeout=90s"]);
+    wait_until("its records are gone", LIMIT, || records(&ns).is_empty());
+}
+
+#[test]
+fn prevented_deletion_is_held_until_the_spec_allows_it() {
+    let _world = shared();
+    let plane = plane();
+    let ns = plane.namespace("prevent");
+    let protected = data("precious", "one", "lifecycle: { preventDestroy: true }");
+    plane.apply(&["-n", &ns], &format!("{}{protected}", data("base", "zero", "")));
+    wait_ready(&ns, &["precious", "base"]);
+    let replace = protected.replace("input:", "triggers_replace: v2\n    input:");
+    plane.apply(&["-n", &ns], &replace);
+    let stalled = wait_reason(&ns, "precious", "Ready", "PreventDestroy");
+    assert!(stalled["message"].as_str().unwrap().contains("triggers_replace"), "{stalled}");
+    plane.apply(&["-n", &ns], &protected);
+    wait_ready(&ns, &["precious"]);
+    plane.kubectl_ok(&["-n", &ns, "delete", "pres", "--all", "--wait=false"]);
+    wait_reason(&ns, "precious", "DeletionBlocked", "PreventDestroy");
+    // The spec stays editable while the object is being deleted, which is the way out.
+    let allow = r#"{"spec":{"lifecycle":{"preventDestroy":false}}}"#;
+    plane.kubectl_ok(&["-n", &ns, "patch", "pres", "precious", "--type=merge", "-p", allow]);
+    wait_empty(&ns);
+}
+
+#[test]
+fn suspended_objects_are_left_alone() {
+    let _world = shared();
+    let plane = plane();
+    let ns = plane.namespace("pause");
+    plane.apply(&["-n", &ns], &data("item", "one", ""));
+    wait_ready(&ns, &["item"]);
+    plane.kubectl_ok(&["-n", &ns, "annotate", "pres", "item", "purlin.dev/paused=true"]);
+    wait_reason(&ns, "item", "Ready", "Suspended");
+    plane.apply(&["-n", &ns], &data("item", "two", ""));
+    plane.kubectl_ok(&["-n", &ns, "delete", "pres", "item", "--wait=false"]);
+    wait_reason(&ns, "item", "Ready", "Suspended");
+    assert_eq!(records(&ns).len(), 1);
+    plane.kubectl_ok(&["-n", &ns, "annotate", "pres", "item", "purlin.dev/paused-"]);
+    wait_empty(&ns);
+}
+
+#[test]
+fn requests_by_annotation_are_carried_out_once() {
+    let _world = shared();
+    let plane = plane();
+    let ns = plane.namespace("ask");
+    plane.apply(&["-n", &ns], &data("item", "one", ""));
+    wait_ready(&ns, &["item"]);
+    let old = id(&ns, "item");
+    plane.kubectl_ok(&["-n", &ns, "annotate", "pres", "item", "purlin.dev/reconcile-requested-at=now"]);
+    wait_until("the request is handled", LIMIT, || {
+        resource(&ns, "item").unwrap()["status"]["lastHandledReconcileAt"] == "now"
+    });
+    assert_eq!(id(&ns, "item"), old);
+    plane.kubectl_ok(&["-n", &ns, "annotate", "pres", "item", "purlin.dev/replace-requested-at=now"]);
+    wait_until("the object is replaced", LIMIT, || id(&ns, "item") != old);
+    wait_ready(&ns, &["item"]);
+    let new = id(&ns, "item");
+    plane.apply(&["-n", &ns], &data("item", "two", ""));
+    wait_until("it is updated", LIMIT, || {
+        resource(&ns, "item").is_some_and(|item| is_ready(&item) && item["status"]["attributes"]["output"] == "two")
+    });
+    assert_eq!(id(&ns, "item"), new, "the request was carried out once");
+}
+
+#[test]
+fn a_settled_object_is_not_written_again() {
+    let _world = shared();
+    let plane = plane();
+    let ns = plane.namespace("idle");
+    plane.apply(&["-n", &ns], &format!("{}{}", data("base", "one", ""), data("other", "two", "")));
+    wait_ready(&ns, &["base", "other"]);
+    let version = |name: &str| resource(&ns, name).unwrap()["metadata"]["resourceVersion"].clone();
+    let before = version("base");
+    // A change of another object wakes the namespace; the settled one stays as it is.
+    plane.apply(&["-n", &ns], &data("other", "three", ""));
+    wait_until("the other is updated", LIMIT, || {
+        resource(&ns, "other")
+            .is_some_and(|other| is_ready(&other) && other["status"]["attributes"]["output"] == "three")
+    });
+    assert_eq!(version("base"), before);
+}
+
+#[test]
+fn orphan_policy_forgets_instead_of_destroying() {
+    let _world = shared();
+    let plane = plane();
+    let ns = plane.namespace("orphan");
+    plane.kubectl_ok(&[
+        "-n",
+        &ns,
+        "create",
+        "rolebinding",
+        "edit",
+        "--clusterrole=edit",
+        &format!("--serviceaccount={ns}:default"),
+    ]);
+    let manifest = "---\napiVersion: purlin.dev/v1alpha1\nkind: Resource\nmetadata: { name: kept }\nspec:\n  type: \
+                    kubernetes_object\n  deletionPolicy: Orphan\n  config:\n    manifest: { apiVersion: v1, kind: \
+                    ConfigMap, metadata: { name: kept }, data: { a: b } }\n";
+    plane.apply(&["-n", &ns], manifest);
+    wait_ready(&ns, &["kept"]);
+    plane.kubectl_ok(&["-n", &ns, "delete", "pres", "kept", "--timeout=60s"]);
+    assert_eq!(plane.get(&["-n", &ns, "configmap", "kept"])["data"]["a"], "b");
+    assert!(records(&ns).is_empty());
+}
+
+#[test]
+fn what_kubectl_shows_is_what_a_user_wants_to_know() {
+    let _world = shared();
+    let plane = plane();
+    let ns = plane.namespace("show");
+    plane.apply(&["-n", &ns], &data("item", "one", ""));
+    wait_ready(&ns, &["item"]);
+    let table = plane.kubectl_ok(&["-n", &ns, "get", "pres"]);
+    let header = table.lines().next().unwrap_or_default();
+    for column in ["NAME", "READY", "SYNCED", "TYPE", "ID", "ACTION", "AGE"] {
+        assert!(header.contains(column), "{table}");
+    }
+    let found: Vec<String> = wait_for("an event", LIMIT, || {
+        let found = events(&ns, "item");
+        (!found.is_empty()).then_some(found)
+    });
+    assert!(found.iter().any(|event| event.starts_with("Created")), "{found:?}");
+    let by_type =
+        plane.kubectl_ok(&["-n", &ns, "get", "pres", "--field-selector=spec.type=terraform_data", "-o", "name"]);
+    assert_eq!(by_type.trim(), "resource.purlin.dev/item");
+    let waited = plane.kubectl(&["-n", &ns, "wait", "--for=condition=Ready", "pres/item", "--timeout=10s"]);
+    assert!(waited.status.success());
+    let _: Value = plane.get(&["-n", &ns, "purlin"]);
+}

@@ -1,0 +1,18 @@
+//! Against a real API server: the controller runs with the arguments, the ServiceAccount and the rights that the
+//! chart renders, and everything is done and looked at with kubectl, as a user does.
+//!
+//! Tests share one control plane and one controller, each in a namespace of its own. A test that disturbs either
+//! (kills, pauses, takes the API server away) has them for itself: see `installation::exclusive`.
+
+#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test fails by panicking, and tells what it saw")]
+
+#[path = "../support/controlplane.rs"]
+mod controlplane;
+
+mod bad_input;
+mod chart;
+mod controller;
+mod installation;
+mod kubernetes_objects;
+mod lifecycle;
+mod trouble;

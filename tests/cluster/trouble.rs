@@ -1,0 +1,263 @@
+//! Crashes, pauses, hands in the works. Each test has the controller for itself.
+
+use crate::controller::Controller;
+use crate::controlplane::wait_until;
+use crate::installation::*;
+
+/// A Deployment whose Pods do not become ready before somebody says so: a call that runs as long as the test wants.
+fn slow(name: &str) -> String {
+    format!(
+        "---\napiVersion: purlin.dev/v1alpha1\nkind: Resource\nmetadata: {{ name: {name} }}\nspec:\n  type: \
+         kubernetes_object\n  config:\n    manifest: {{ apiVersion: apps/v1, kind: Deployment, metadata: {{ \
+         generateName: {name}- }}, spec: {{ replicas: 1, selector: {{ matchLabels: {{ app: {name} }} }}, template: {{ \
+         metadata: {{ labels: {{ app: {name} }}, annotations: {{ test.purlin.dev/outcome: unready }} }}, spec: {{ \
+         containers: [{{ name: c, image: x }}] }} }} }} }}\n"
+    )
+}
+
+fn deployments(namespace: &str) -> Vec<String> {
+    let list = plane().get(&["-n", namespace, "deployments"]);
+    let names = list["items"].as_array().into_iter().flatten().filter_map(|item| item["metadata"]["uid"].as_str());
+    names.map(str::to_owned).collect()
+}
+
+fn release(namespace: &str, name: &str) {
+    let label = format!("app={name}");
+    wait_until("a Pod can be released", LIMIT, || {
+        let output = plane().kubectl(&[
+            "-n",
+            namespace,
+            "annotate",
+            "--overwrite",
+            "pod",
+            "-l",
+            &label,
+            "test.purlin.dev/outcome=running",
+        ]);
+        output.status.success() && !output.stdout.is_empty()
+    });
+}
+
+fn with_rights(prefix: &str) -> String {
+    let ns = plane().namespace(prefix);
+    let account = format!("--serviceaccount={ns}:default");
+    plane().kubectl_ok(&["-n", &ns, "create", "rolebinding", "edit", "--clusterrole=edit", &account]);
+    ns
+}
+
+#[test]
+fn a_kill_in_the_middle_of_a_create_makes_nothing_twice() {
+    let _world = exclusive();
+    let ns = with_rights("kill");
+    let first = Controller::start(plane());
+    plane().apply(&["-n", &ns], &slow("web"));
+    wait_until("the call runs", LIMIT, || deployments(&ns).len() == 1);
+    let made = deployments(&ns);
+    first.kill(plane());
+
+    let second = Controller::start(plane());
+    release(&ns, "web");
+    wait_ready(&ns, &["web"]);
+    assert_eq!(deployments(&ns), made, "it is the one that was made before the kill");
+    second.kill(plane());
+
+    // Between two runs nothing is open; a third finds nothing to do.
+    let third = Controller::start(plane());
+    let version = resource(&ns, "web").unwrap()["metadata"]["resourceVersion"].clone();
+    plane().apply(&["-n", &ns], &data("other", "one", ""));
+    wait_ready(&ns, &["other"]);
+    assert_eq!(resource(&ns, "web").unwrap()["metadata"]["resourceVersion"], version);
+    plane().kubectl_ok(&["-n", &ns, "delete", "pres", "--all", "--wait=false"]);
+    wait_empty(&ns);
+    assert!(deployments(&ns).is_empty());
+    drop(third);
+}
+
+#[test]
+fn kills_at_any_time_lose_nothing() {
+    let _world = exclusive();
+    let ns = plane().namespace("kills");
+    let all: Vec<String> = (0..60).map(|number| format!("item-{number}")).collect();
+    let manifests: String = all
+        .iter()
+        .enumerate()
+        .map(|(number, name)| match number {
+            0..10 => data(name, "start", ""),
+            _ => data(name, &format!("\"${{item_{}.id}}\"", number - 10), ""),
+        })
+        .collect();
+    // The controller is killed whenever some more objects are there than at the last kill.
+    plane().kubectl_with_stdin(&["apply", "-n", &ns, "-f", "-"], &manifests);
+    let mut ids = std::collections::BTreeMap::new();
+    for goal in [5, 15, 30, 45] {
+        let controller = Controller::start(plane());
+        wait_until("some are ready", LIMIT, || {
+            let list = plane().get(&["-n", &ns, "pres"]);
+            let ready: Vec<_> =
+                list["items"].as_array().unwrap().iter().filter(|item| is_ready(item)).cloned().collect();
+            ready.len() >= goal
+        });
+        controller.kill(plane());
+        for record in records(&ns) {
+            ids.insert(record["metadata"]["name"].clone().to_string(), record["metadata"]["uid"].clone());
+        }
+    }
+    let _last = Controller::start(plane());
+    let names: Vec<&str> = all.iter().map(String::as_str).collect();
+    wait_ready(&ns, &names);
+    assert_eq!(records(&ns).len(), 60);
+    for record in records(&ns) {
+        if let Some(before) = ids.get(&record["metadata"]["name"].to_string()) {
+            assert_eq!(&record["metadata"]["uid"], before, "no record was made anew");
+        }
+    }
+    plane().kubectl_ok(&["-n", &ns, "delete", "pres", "--all", "--wait=false"]);
+    wait_empty(&ns);
+    assert!(records(&ns).is_empty());
+}
+
+#[test]
+fn a_stop_awaits_and_records_what_runs() {
+    let _world = exclusive();
+    let ns = with_rights("stop");
+    let mut controller = Controller::start(plane());
+    plane().apply(&["-n", &ns], &format!("{}{}", slow("web"), data("after", "\"${web.id}\"", "")));
+    wait_until("the call runs", LIMIT, || deployments(&ns).len() == 1);
+    controller.signal("TERM");
+    wait_until("it drains", LIMIT, || controller.log().contains("shutting down"));
+    release(&ns, "web");
+    assert_eq!(controller.terminate(plane()), Some(0));
+    assert_eq!(records(&ns).len(), 1, "what ran was recorded, and no new step started");
+    let _next = Controller::start(plane());
+    wait_ready(&ns, &["web", "after"]);
+    assert_eq!(deployments(&ns).len(), 1);
+}
+
+#[test]
+fn two_controllers_do_nothing_twice() {
+    let _world = exclusive();
+    let ns = with_rights("two");
+    let first = Controller::start(plane());
+    let second = Controller::launch(plane());
+    plane().apply(&["-n", &ns], &slow("web"));
+    wait_until("the call runs", LIMIT, || deployments(&ns).len() == 1);
+    let made = deployments(&ns);
+    // The first sleeps in the middle of its call, long enough to lose the lease.
+    first.signal("STOP");
+    wait_until("the second leads", LIMIT, || second.log().contains("became leader"));
+    plane().apply(&["-n", &ns], &data("other", "one", ""));
+    wait_ready(&ns, &["other"]);
+    release(&ns, "web");
+    first.signal("CONT");
+    wait_ready(&ns, &["web"]);
+    assert_eq!(deployments(&ns), made, "nothing was made twice");
+}
+
+#[test]
+fn an_api_server_that_is_away_is_waited_for() {
+    let _world = exclusive();
+    let ns = plane().namespace("away");
+    let controller = Controller::start(plane());
+    plane().apply(&["-n", &ns], &data("before", "one", ""));
+    wait_ready(&ns, &["before"]);
+    plane().stop_api_server();
+    wait_until("the loss is noticed", LIMIT, || controller.log().to_lowercase().contains("error"));
+    plane().start_api_server();
+    plane().apply(&["-n", &ns], &data("after", "\"${before.id}\"", ""));
+    wait_ready(&ns, &["before", "after"]);
+}
+
+#[test]
+fn a_deleted_record_is_never_taken_for_not_created() {
+    let _world = exclusive();
+    let ns = with_rights("lost");
+    let controller = Controller::start(plane());
+    plane().apply(&["-n", &ns], &data("item", "one", ""));
+    wait_ready(&ns, &["item"]);
+    let record = records(&ns)[0]["metadata"]["name"].as_str().unwrap().to_owned();
+    // The chart's policy keeps hands off: not even an administrator deletes a record.
+    let refused = plane().kubectl(&["-n", NAMESPACE, "delete", "secret", &record]);
+    assert!(!refused.status.success());
+    plane().kubectl_ok(&["delete", "validatingadmissionpolicybinding", &format!("purlin-records-{NAMESPACE}")]);
+    wait_until("the policy is off", LIMIT, || {
+        plane().kubectl(&["-n", NAMESPACE, "delete", "secret", &record]).status.success()
+    });
+    wait_reason(&ns, "item", "Ready", "RecordMissing");
+    assert!(records(&ns).is_empty(), "it was not made again");
+    plane().helm_ok(&["upgrade", "purlin", chart(), "-n", NAMESPACE, "--set", "replicas=0", "--wait"]);
+    drop(controller);
+}
+
+#[test]
+fn a_force_deleted_resource_leaves_an_abandoned_record_that_is_adopted_later() {
+    let _world = exclusive();
+    let ns = with_rights("force");
+    let controller = Controller::start(plane());
+    let manifest = "---\napiVersion: purlin.dev/v1alpha1\nkind: Resource\nmetadata: { name: item }\nspec:\n  type: \
+                    kubernetes_object\n  config:\n    manifest: { apiVersion: v1, kind: ConfigMap, metadata: { name: \
+                    item }, data: { a: b } }\n";
+    plane().apply(&["-n", &ns], manifest);
+    wait_ready(&ns, &["item"]);
+    let uid = plane().get(&["-n", &ns, "configmap", "item"])["metadata"]["uid"].clone();
+    controller.kill(plane());
+    plane().kubectl_ok(&[
+        "-n",
+        &ns,
+        "patch",
+        "pres",
+        "item",
+        "--type=merge",
+        "-p",
+        r#"{"metadata":{"finalizers":null}}"#,
+    ]);
+    plane().kubectl_ok(&["-n", &ns, "delete", "pres", "item", "--timeout=30s"]);
+    let controller = Controller::start(plane());
+    wait_until("it is reported", LIMIT, || controller.log().contains("abandoned"));
+    assert_eq!(plane().get(&["-n", &ns, "configmap", "item"])["metadata"]["uid"], uid, "it is not destroyed");
+    plane().apply(&["-n", &ns], manifest);
+    wait_ready(&ns, &["item"]);
+    assert_eq!(plane().get(&["-n", &ns, "configmap", "item"])["metadata"]["uid"], uid, "it is the same object");
+    wait_until("the adoption is told", LIMIT, || events(&ns, "item").iter().any(|event| event.starts_with("Adopted")));
+    plane().kubectl_ok(&["-n", &ns, "delete", "pres", "item", "--timeout=60s"]);
+    assert!(records(&ns).is_empty());
+}
+
+#[test]
+fn a_deleted_crd_destroys_nothing() {
+    let _world = exclusive();
+    let ns = with_rights("crd");
+    let controller = Controller::start(plane());
+    let manifest = "---\napiVersion: purlin.dev/v1alpha1\nkind: Resource\nmetadata: { name: item }\nspec:\n  type: \
+                    kubernetes_object\n  config:\n    manifest: { apiVersion: v1, kind: ConfigMap, metadata: { name: \
+                    item }, data: { a: b } }\n";
+    plane().apply(&["-n", &ns], manifest);
+    wait_ready(&ns, &["item"]);
+    let uid = plane().get(&["-n", &ns, "configmap", "item"])["metadata"]["uid"].clone();
+    plane().kubectl_ok(&["delete", "crd", "resources.purlin.dev", "--wait=false"]);
+    wait_reason(&ns, "item", "DeletionBlocked", "CustomResourceDefinitionDeleted");
+    assert_eq!(plane().get(&["-n", &ns, "configmap", "item"])["metadata"]["uid"], uid, "nothing is destroyed");
+    // The documented way out: let go of the Resources, which leaves the records, and install again.
+    let released = std::process::Command::new(env!("CARGO_BIN_EXE_purlin"))
+        .args(["state", "release", "--all", "--yes", "-n", &ns])
+        .env("KUBECONFIG", plane().kubeconfig())
+        .env("PURLIN_NAMESPACE", NAMESPACE)
+        .output()
+        .unwrap();
+    assert!(released.status.success(), "{}", String::from_utf8_lossy(&released.stderr));
+    plane().kubectl_ok(&["get", "pres", "-A"]);
+    let others: Vec<serde_json::Value> = plane().get(&["pres", "-A"])["items"].as_array().cloned().unwrap_or_default();
+    for other in others {
+        let (ns, name) =
+            (other["metadata"]["namespace"].as_str().unwrap(), other["metadata"]["name"].as_str().unwrap());
+        let patch = r#"{"metadata":{"finalizers":null}}"#;
+        plane().kubectl(&["-n", ns, "patch", "pres", name, "--type=merge", "-p", patch]);
+    }
+    plane().kubectl_ok(&["wait", "--for=delete", "crd/resources.purlin.dev", "--timeout=60s"]);
+    controller.kill(plane());
+    plane().helm_ok(&["upgrade", "purlin", chart(), "-n", NAMESPACE, "--set", "replicas=0", "--wait"]);
+    plane().kubectl_ok(&["wait", "--for=condition=Established", "crd/resources.purlin.dev", "--timeout=60s"]);
+    let _controller = Controller::start(plane());
+    plane().apply(&["-n", &ns], manifest);
+    wait_ready(&ns, &["item"]);
+    assert_eq!(plane().get(&["-n", &ns, "configmap", "item"])["metadata"]["uid"], uid, "it was adopted");
+}

@@ -1,0 +1,63 @@
+//! Documents that are made from code are current. `UPDATE_EXPECT=1` rewrites them.
+
+use std::fmt::Write as _;
+
+use expect_test::expect_file;
+use purlin::model::Reason;
+
+/// What a user can do about it, for the reasons that wait for a person.
+fn way_out(reason: Reason) -> &'static str {
+    match reason {
+        Reason::InvalidManifest => "Correct the manifest where the message points.",
+        Reason::UnknownType => "Correct `spec.type`; `terraform_data` and `kubernetes_object` are built in.",
+        Reason::InvalidExpression => {
+            "Correct the expression at the field named; `docs/expressions.md` has the language."
+        }
+        Reason::InvalidConfig => "Correct the field named; `docs/types/` has the attributes of built-in types.",
+        Reason::SelfReference => "Remove the reference, or refer to what you meant.",
+        Reason::DependencyCycle => "Remove one of the references that the message names; it says which one is enough.",
+        Reason::DependencyNotFound => "Create the Resource, or correct the name. The object goes on by itself then.",
+        Reason::OperationRefused | Reason::CreateKeepsFailing | Reason::ReplacementFailed => {
+            "Change the object so that it can be made; a change of its spec starts the count anew."
+        }
+        Reason::TooManyLeftovers => "See why the old objects cannot be destroyed: `status.deposed` lists them.",
+        Reason::CreateOutcomeUnknown => {
+            "Set `spec.import.id` to the id of the object that was made, or declare that none was: `purlin state rm`."
+        }
+        Reason::RecordMissing => "Set `spec.import.id` to adopt the object, or forget it: `purlin state rm`.",
+        Reason::RecordOfOtherType => "Give the Resource another name, or delete it with its old type first.",
+        Reason::RecordUnreadable => "Upgrade Purlin if a newer one wrote the record; else restore it from a backup.",
+        Reason::IdentityConflict => "Delete one of the two Resources; `deletionPolicy: Orphan` leaves the object.",
+        Reason::AlreadyExists => "Set `spec.import.id` to manage the object from now on, or choose another name.",
+        Reason::ImportNotFound => "Correct `spec.import.id`, or remove it to create a new object.",
+        Reason::PreventDestroy => "Set `spec.lifecycle.preventDestroy: false`; locally also `purlin state unprotect`.",
+        Reason::StillUsed => "Delete the object that uses it, or remove its reference.",
+        Reason::FixedIdentity => {
+            "Let the name be generated (`metadata.generateName`), or switch createBeforeDestroy off where it is asked for."
+        }
+        Reason::Suspended => "Set `spec.suspend: false` and remove the annotation `purlin.dev/paused`.",
+        Reason::Forbidden => "Give the service account that the message names a Role with the verbs it lacks.",
+        Reason::SourceIncomplete => "Correct the file that cannot be read; orphans are destroyed only then.",
+        Reason::CustomResourceDefinitionDeleted => {
+            "`purlin state release --all` lets the Resources go and keeps the objects; installing again adopts them."
+        }
+        Reason::NamespaceTerminating => "Nothing; the namespace goes.",
+        Reason::Abandoned => {
+            "Create the Resource again: it adopts the object. Or forget the object: `purlin state rm`."
+        }
+        _ => "Nothing.",
+    }
+}
+
+#[test]
+fn every_reason_has_its_page() {
+    let mut text = String::from(
+        "# Reasons\n\nA condition's `reason`, and the `reason` of a blocked change, is one of these. They are part of the \
+         API: a\nreason keeps its meaning. The message beside it names the object, the field and the next step.\n",
+    );
+    for reason in Reason::ALL {
+        let meaning = reason.explanation().trim();
+        let _ = write!(text, "\n## {reason}\n\n{meaning}\n\nWhat to do: {}\n", way_out(*reason));
+    }
+    expect_file!["../../docs/reasons.md"].assert_eq(&text);
+}

@@ -1,0 +1,171 @@
+//! The layout holds: imports go one way, files stay small, generated files are current.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use syn::visit::Visit;
+
+/// The modules in reading order, and what each may use. `main.rs` and `bin/` may use everything.
+const LAYERS: &[(&str, &[&str])] = &[
+    ("model", &[]),
+    ("api", &["model"]),
+    ("load", &["model", "api"]),
+    ("plan", &["model", "api", "load"]),
+    ("graph", &["model", "api", "load", "plan"]),
+    ("process", &["model"]),
+    ("driver", &["model", "process"]),
+    ("execute", &["model", "api", "load", "plan", "graph", "process", "driver"]),
+    ("store", &["model", "api", "process", "execute"]),
+    ("controller", &["model", "api", "load", "plan", "graph", "process", "driver", "execute", "store"]),
+    ("cli", &["model", "api", "load", "plan", "graph", "process", "driver", "execute", "store", "controller"]),
+];
+
+/// Modules that are pure: no I/O, no clock, no randomness, no Kubernetes client.
+const PURE: &[&str] = &["model", "plan", "graph"];
+const IMPURE_CRATES: &[&str] = &["tokio", "kube", "axum", "rusqlite", "tonic", "hyper", "tower"];
+const IMPURE_STD: &[&str] = &["fs", "net", "process", "env", "thread"];
+
+const LONGEST_FILE: usize = 600;
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn rust_files(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            rust_files(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(path);
+        }
+    }
+}
+
+/// Every path of a file that begins at the crate's root, at another crate, or climbs out of its module.
+#[derive(Default)]
+struct Paths {
+    found: Vec<Vec<String>>,
+}
+
+impl Paths {
+    fn use_tree(&mut self, before: &[String], tree: &syn::UseTree) {
+        let with = |name: &syn::Ident| before.iter().cloned().chain([name.to_string()]).collect::<Vec<_>>();
+        match tree {
+            syn::UseTree::Path(path) => self.use_tree(&with(&path.ident), &path.tree),
+            syn::UseTree::Name(name) => self.found.push(with(&name.ident)),
+            syn::UseTree::Rename(rename) => self.found.push(with(&rename.ident)),
+            syn::UseTree::Glob(_) => self.found.push(before.to_vec()),
+            syn::UseTree::Group(group) => group.items.iter().for_each(|item| self.use_tree(before, item)),
+        }
+    }
+}
+
+impl<'ast> Visit<'ast> for Paths {
+    fn visit_item_use(&mut self, item: &'ast syn::ItemUse) {
+        self.use_tree(&[], &item.tree);
+    }
+
+    fn visit_path(&mut self, path: &'ast syn::Path) {
+        self.found.push(path.segments.iter().map(|segment| segment.ident.to_string()).collect());
+        syn::visit::visit_path(self, path);
+    }
+
+    // What only tests use is no part of the layers.
+    fn visit_item_mod(&mut self, item: &'ast syn::ItemMod) {
+        if !item.attrs.iter().any(|attribute| attribute.path().is_ident("cfg")) {
+            syn::visit::visit_item_mod(self, item);
+        }
+    }
+}
+
+fn paths(source: &str) -> Vec<Vec<String>> {
+    let mut paths = Paths::default();
+    paths.visit_file(&syn::parse_file(source).unwrap());
+    paths.found
+}
+
+/// What is wrong with the imports of one file of a layer.
+fn violations(layer: &str, source: &str) -> Vec<String> {
+    let names: BTreeSet<&str> = LAYERS.iter().map(|(name, _)| *name).collect();
+    let allowed = LAYERS.iter().find(|(name, _)| *name == layer).map(|(_, allowed)| *allowed).unwrap();
+    let is_pure = PURE.contains(&layer);
+    let mut wrong = Vec::new();
+    for path in paths(source) {
+        let segments: Vec<&str> = path.iter().map(String::as_str).collect();
+        match segments.as_slice() {
+            ["crate", other, ..] if names.contains(other) && *other != layer && !allowed.contains(other) => {
+                wrong.push(format!("{layer} uses crate::{other}"));
+            }
+            ["super", "super", "super", ..] => wrong.push(format!("{layer} climbs out with super::super::super")),
+            [krate, _, ..] if is_pure && IMPURE_CRATES.contains(krate) => wrong.push(format!("{layer} uses {krate}")),
+            ["std", module, ..] if is_pure && IMPURE_STD.contains(module) => {
+                wrong.push(format!("{layer} uses std::{module}"));
+            }
+            _ => {}
+        }
+    }
+    wrong
+}
+
+#[test]
+fn imports_go_one_way() {
+    let mut wrong = Vec::new();
+    for (layer, _) in LAYERS {
+        let mut files = vec![root().join(format!("src/{layer}.rs"))];
+        let folder = root().join("src").join(layer);
+        if folder.is_dir() {
+            rust_files(&folder, &mut files);
+        }
+        // A module in `foo/tests.rs` is compiled for tests only.
+        for file in files.iter().filter(|file| !file.ends_with("tests.rs")) {
+            let found = violations(layer, &fs::read_to_string(file).unwrap());
+            wrong.extend(found.into_iter().map(|problem| format!("{}: {problem}", file.display())));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn the_check_of_imports_sees_every_way_to_import() {
+    assert_eq!(violations("graph", "use crate::{execute::Run, model::Step};"), ["graph uses crate::execute"]);
+    assert_eq!(violations("plan", "fn f() { tokio::time::sleep(d); }"), ["plan uses tokio"]);
+    assert_eq!(violations("plan", "use std::{fs, fmt};"), ["plan uses std::fs"]);
+    assert_eq!(violations("model", "fn f(r: crate::plan::Plan) {}"), ["model uses crate::plan"]);
+    assert!(
+        violations("plan", "use crate::model::Step; #[cfg(test)] mod tests { use crate::execute::Run; }").is_empty()
+    );
+}
+
+#[test]
+fn files_stay_small() {
+    let mut files = Vec::new();
+    rust_files(&root().join("src"), &mut files);
+    rust_files(&root().join("tests"), &mut files);
+    let long: Vec<String> = files
+        .iter()
+        .map(|file| (fs::read_to_string(file).unwrap().lines().count(), file))
+        .filter(|(lines, _)| *lines > LONGEST_FILE)
+        .map(|(lines, file)| format!("{} has {lines} lines", file.display()))
+        .collect();
+    assert!(long.is_empty(), "{}", long.join("\n"));
+}
+
+#[test]
+fn no_module_is_a_drawer() {
+    let mut files = Vec::new();
+    rust_files(&root().join("src"), &mut files);
+    let drawers = ["utils", "util", "common", "helpers", "misc"];
+    let found: Vec<_> =
+        files.iter().filter(|file| drawers.contains(&file.file_stem().unwrap().to_str().unwrap())).collect();
+    assert!(found.is_empty(), "{found:?}");
+}
+
+#[test]
+fn every_layer_is_checked() {
+    let lib = fs::read_to_string(root().join("src/lib.rs")).unwrap();
+    let declared: Vec<&str> = lib.lines().filter_map(|line| line.strip_prefix("pub mod ")?.strip_suffix(';')).collect();
+    let checked: Vec<&str> = LAYERS.iter().map(|(name, _)| *name).collect();
+    assert_eq!(declared, checked, "the modules of lib.rs stand in the order of the layers");
+}

@@ -1,0 +1,219 @@
+//! A real Kubernetes control plane for the cluster tests: etcd, kube-apiserver, kube-controller-manager, and a
+//! stand-in for scheduler and kubelet that `tests/controlplane/README.md` describes. Everything is driven through
+//! `kubectl`, so that the harness shares no client code with what it tests.
+//!
+//! Include it with `#[path = "../support/controlplane.rs"] mod controlplane;`.
+#![allow(dead_code, reason = "a test binary uses the part it needs")]
+
+#[path = "controlplane/process.rs"]
+mod process;
+#[path = "controlplane/run_dir.rs"]
+mod run_dir;
+#[path = "controlplane/tools.rs"]
+mod tools;
+#[path = "controlplane/wait.rs"]
+mod wait;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+
+use process::Process;
+use run_dir::RunDir;
+use serde_json::{Value, json};
+
+pub(crate) use tools::tools;
+pub(crate) use wait::{wait_for, wait_until};
+
+/// One running control plane. Dropping it ends its processes.
+pub(crate) struct ControlPlane {
+    // Fields are dropped in this order: the directory goes when nobody writes to it any more.
+    nodes: Process,
+    controller_manager: Process,
+    /// `None` while the API server is taken away.
+    api_server: Mutex<Option<Process>>,
+    port: String,
+    namespaces: AtomicUsize,
+    dir: RunDir,
+}
+
+impl ControlPlane {
+    /// The control plane that the tests of this run share, each in a namespace of its own.
+    ///
+    /// A static is never dropped: its processes end because the system closes their stdin when this process ends.
+    pub(crate) fn shared() -> &'static ControlPlane {
+        static SHARED: OnceLock<ControlPlane> = OnceLock::new();
+        SHARED.get_or_init(ControlPlane::start)
+    }
+
+    /// A control plane for one test alone, which may take its API server away. It costs about three seconds and
+    /// 600 MB of memory.
+    ///
+    /// # Panics
+    /// If a tool cannot be built, or the API server does not become ready.
+    pub(crate) fn start() -> ControlPlane {
+        let tools = tools();
+        let dir = RunDir::create(&tools::target_dir().join("purlin-test-runs"));
+        let api_server = start_server(&dir, "0");
+        let port = fs::read_to_string(dir.data().join("port")).expect("the API server's port");
+
+        let kubeconfig = path_str(&dir.kubeconfig()).to_owned();
+        let data = path_str(&dir.data()).to_owned();
+        let mut arguments = vec!["controller-manager", "--kubeconfig", &kubeconfig, "--data-dir", &data];
+        // A folder of assets often holds no more than an API server needs; the one linked in serves as well.
+        let assets = tools.assets.as_deref().filter(|assets| assets.join("kube-controller-manager").is_file());
+        if let Some(assets) = assets {
+            arguments.extend(["--assets", path_str(assets)]);
+        }
+        let controller_manager = Process::start(&tools.controlplane, &arguments, &dir.log("controller-manager"));
+        let nodes = Process::start(&tools.controlplane, &["nodes", "--kubeconfig", &kubeconfig], &dir.log("nodes"));
+        ControlPlane {
+            nodes,
+            controller_manager,
+            api_server: Mutex::new(Some(api_server)),
+            port,
+            namespaces: AtomicUsize::new(0),
+            dir,
+        }
+    }
+
+    /// The kubeconfig of an administrator (group `system:masters`, which RBAC does not apply to).
+    pub(crate) fn kubeconfig(&self) -> PathBuf {
+        self.dir.kubeconfig()
+    }
+
+    /// The API server's audit log: one JSON object per line and request, with the body of the request.
+    pub(crate) fn audit_log(&self) -> PathBuf {
+        self.dir.audit_log()
+    }
+
+    /// A directory for files of the tests, which lives as long as this control plane.
+    pub(crate) fn scratch(&self) -> PathBuf {
+        self.dir.scratch()
+    }
+
+    /// Runs kubectl as administrator; `--kubeconfig` among the arguments makes it somebody else.
+    pub(crate) fn kubectl(&self, args: &[&str]) -> Output {
+        process::output(self.kubectl_command(args), None)
+    }
+
+    /// As [`Self::kubectl`], with something on its stdin.
+    pub(crate) fn kubectl_with_stdin(&self, args: &[&str], stdin: &str) -> Output {
+        process::output(self.kubectl_command(args), Some(stdin))
+    }
+
+    /// Runs kubectl and returns its stdout.
+    ///
+    /// # Panics
+    /// If it fails, with its stderr.
+    pub(crate) fn kubectl_ok(&self, args: &[&str]) -> String {
+        process::stdout_of_success(&format!("kubectl {}", args.join(" ")), &self.kubectl(args))
+    }
+
+    /// What `kubectl get ARGS -o json` tells.
+    ///
+    /// # Panics
+    /// If it fails, with its stderr.
+    pub(crate) fn get(&self, args: &[&str]) -> Value {
+        let text = self.kubectl_ok(&[&["get", "-o", "json"], args].concat());
+        serde_json::from_str(&text).expect("JSON of kubectl")
+    }
+
+    /// Applies manifests, as YAML or JSON; `args` are more arguments, such as `["-n", "some-namespace"]`.
+    ///
+    /// # Panics
+    /// If it fails, with its stderr.
+    pub(crate) fn apply(&self, args: &[&str], manifests: &str) -> String {
+        let output = self.kubectl_with_stdin(&[&["apply", "-f", "-"], args].concat(), manifests);
+        process::stdout_of_success(&format!("kubectl apply of\n{manifests}\n"), &output)
+    }
+
+    /// Runs Helm as administrator, with no settings but those of this control plane.
+    pub(crate) fn helm(&self, args: &[&str]) -> Output {
+        let mut command = self.command(&tools().helm);
+        for home in ["HELM_CACHE_HOME", "HELM_CONFIG_HOME", "HELM_DATA_HOME"] {
+            command.env(home, self.dir.scratch().join(home.to_lowercase()));
+        }
+        command.args(args);
+        process::output(command, None)
+    }
+
+    /// Runs Helm and returns its stdout.
+    ///
+    /// # Panics
+    /// If it fails, with its stderr.
+    pub(crate) fn helm_ok(&self, args: &[&str]) -> String {
+        process::stdout_of_success(&format!("helm {}", args.join(" ")), &self.helm(args))
+    }
+
+    /// Makes a namespace for one test and returns its name. Pods can be made in it at once.
+    ///
+    /// A test need not delete it: the control plane goes as a whole, and a deletion takes at least five seconds.
+    pub(crate) fn namespace(&self, prefix: &str) -> String {
+        let name = format!("{prefix}-{}", self.namespaces.fetch_add(1, Ordering::Relaxed));
+        self.kubectl_ok(&["create", "namespace", &name]);
+        // Without its default `ServiceAccount`, which a controller makes, a namespace refuses every Pod.
+        self.kubectl_ok(&["-n", &name, "wait", "--for=create", "serviceaccount/default", "--timeout=120s"]);
+        name
+    }
+
+    /// A kubeconfig for a `ServiceAccount` that exists, in the namespace that it lives in.
+    pub(crate) fn service_account_kubeconfig(&self, namespace: &str, name: &str) -> PathBuf {
+        let token = self.kubectl_ok(&["-n", namespace, "create", "token", name, "--duration=8h"]);
+        let view = self.kubectl_ok(&["config", "view", "--raw", "-o", "json"]);
+        let mut config: Value = serde_json::from_str(&view).expect("JSON of kubectl");
+        config["users"][0]["user"] = json!({ "token": token.trim() });
+        config["contexts"][0]["context"]["namespace"] = json!(namespace);
+        let path = self.dir.scratch().join(format!("{namespace}.{name}.kubeconfig"));
+        fs::write(&path, config.to_string()).expect("write a kubeconfig");
+        path
+    }
+
+    /// Takes the API server away, without warning. Not for the shared control plane, whose other tests need it.
+    pub(crate) fn stop_api_server(&self) {
+        drop(self.api_server().take());
+    }
+
+    /// Brings the API server back on the same port with the same data, and returns when it is ready.
+    pub(crate) fn start_api_server(&self) {
+        let mut api_server = self.api_server();
+        if api_server.is_none() {
+            *api_server = Some(start_server(&self.dir, &self.port));
+        }
+    }
+
+    fn api_server(&self) -> MutexGuard<'_, Option<Process>> {
+        // A test that failed while it held the lock has left a value that is still true.
+        self.api_server.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn kubectl_command(&self, args: &[&str]) -> Command {
+        let mut command = self.command(&tools().kubectl);
+        command.args(args);
+        command
+    }
+
+    fn command(&self, program: &Path) -> Command {
+        let mut command = Command::new(program);
+        command.env("KUBECONFIG", self.dir.kubeconfig());
+        command.env("KUBECACHEDIR", self.dir.scratch().join("kubectl-cache"));
+        command
+    }
+}
+
+fn start_server(dir: &RunDir, port: &str) -> Process {
+    let tools = tools();
+    let (data, audit_log) = (dir.data(), dir.audit_log());
+    let mut arguments = vec!["serve", "--data-dir", path_str(&data), "--port", port];
+    arguments.extend(["--audit-log", path_str(&audit_log)]);
+    if let Some(assets) = &tools.assets {
+        arguments.extend(["--assets", path_str(assets)]);
+    }
+    Process::start_and_wait_for(&tools.controlplane, &arguments, &dir.log("serve"), "ready ")
+}
+
+fn path_str(path: &Path) -> &str {
+    path.to_str().expect("a path in UTF-8")
+}
