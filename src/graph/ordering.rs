@@ -112,7 +112,7 @@ pub(super) struct Ordering {
     pub(super) fell_back: Vec<FellBack>,
 }
 
-/// How many nodes and edges may be drawn before R6 is in a hurry: a few seconds' worth. Its way of falling back, one
+/// How much may be drawn and looked at before R6 is in a hurry: a second's worth or two. Its way of falling back, one
 /// object of each ring after the other, takes a drawing for each; thousands of them in one large ring would take hours.
 const MOST_DRAWN: usize = 20_000_000;
 
@@ -133,8 +133,8 @@ fn order_within(objects: &[Object], most_drawn: usize) -> Ordering {
     let mut draft = loop {
         let draft = rules::draw(&world, &choices);
         let rings = draft.rings();
-        drawn += draft.nodes() + draft.edges.len();
-        if rings.is_empty() || !choices.revise(&world, &draft, &rings, drawn > most_drawn) {
+        drawn += draft.nodes() + draft.edges.len() + draft.visits;
+        if rings.is_empty() || !choices.revise(&world, &draft, &rings, drawn + choices.visits > most_drawn) {
             break draft;
         }
     };

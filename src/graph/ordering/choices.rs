@@ -26,6 +26,8 @@ pub(super) struct Choices {
     wants_places: Vec<u32>,
     /// In the order in which they fell back.
     pub(super) fell_back: Vec<FellBack>,
+    /// How many objects were looked at to decide so.
+    pub(super) visits: usize,
 }
 
 impl Choices {
@@ -40,6 +42,7 @@ impl Choices {
             dropped: BTreeSet::new(),
             wants_places,
             fell_back: Vec::new(),
+            visits: 0,
         }
     }
 
@@ -49,6 +52,10 @@ impl Choices {
 
     pub(super) fn is_dropped(&self, from: u32, to: u32) -> bool {
         self.dropped.contains(&(from, to))
+    }
+
+    pub(super) fn has_any_fallen_back(&self) -> bool {
+        !self.fell_back.is_empty()
     }
 
     pub(super) fn has_fallen_back(&self, at: u32) -> bool {
@@ -130,16 +137,20 @@ impl Choices {
                 self.fell_back.push(FellBack { object, ring });
             }
         }
+        self.visits += search.iter().map(|search| search.visits).sum::<usize>();
         for fallen in &self.fell_back[before..] {
             self.fallen[fallen.object as usize] = true;
         }
         self.fell_back.len() > before
     }
 
+    /// All that stand in rings, and all for which those that let go of them must be told from those that did not.
     fn all_fall_back(&mut self, world: &World<'_>, rings: &[Vec<u32>]) -> bool {
         let before = self.fell_back.len();
-        for object in rings.iter().flat_map(|ring| Self::goes(world, ring)) {
-            if self.may_be_released(world, object) {
+        let in_rings: BTreeSet<u32> = rings.iter().flat_map(|ring| Self::goes(world, ring)).collect();
+        for object in 0..world.objects.len() as u32 {
+            let is_told_apart = !world.is_released_by_all(object);
+            if self.may_be_released(world, object) && (is_told_apart || in_rings.contains(&object)) {
                 self.fallen[object as usize] = true;
                 self.fell_back.push(FellBack { object, ring: Vec::new() });
             }
@@ -172,7 +183,7 @@ impl Choices {
         let [search, wanting] = search;
         wanting.reachable(&world.wanters, world.wanters.of(at));
         let users = search.reachable(&world.users, world.users.of(at));
-        let user = users.into_iter().filter(in_ring).find(|&user| wanting.visit(user));
+        let user = users.into_iter().filter(in_ring).find(|&user| !wanting.has(user));
         let used_late = || {
             let used = world.is_released_for_good(at).then(|| search.reachable(&world.used, world.used.of(at)))?;
             used.into_iter().find(in_ring)

@@ -9,11 +9,13 @@ pub(super) struct Draft {
     steps: u32,
     nodes: u32,
     pub(super) edges: Vec<Edge>,
+    /// How many objects were looked at one by one, again and again.
+    pub(super) visits: usize,
 }
 
 impl Draft {
     pub(super) fn new(steps: usize) -> Self {
-        Self { steps: steps as u32, nodes: steps as u32, edges: Vec::new() }
+        Self { steps: steps as u32, nodes: steps as u32, edges: Vec::new(), visits: 0 }
     }
 
     /// How many nodes there are.
