@@ -1,1 +1,96 @@
-//! (skeleton)
+//! The command line: `purlin`, also as `kubectl purlin`.
+//!
+//! A command line passes through `args` (what was typed) and `options` (what it means) to one of the `commands`.
+//! Those that plan start from a `situation`, read by `local` from files or by `cluster` from the API server. Only
+//! `output` prints, and only this module knows `anyhow`.
+
+pub mod args;
+pub mod cluster;
+pub mod commands;
+pub mod dev;
+pub mod drive;
+pub mod failure;
+pub mod json;
+pub mod live;
+pub mod local;
+pub mod look;
+pub mod narrate;
+pub mod options;
+pub mod output;
+pub mod progress;
+pub mod show;
+pub mod signals;
+pub mod situation;
+pub mod state;
+pub mod table;
+
+use std::process::ExitCode;
+
+use clap::{CommandFactory as _, FromArgMatches as _};
+use tokio::runtime::{Builder, Runtime};
+
+use args::{Command, PurlinArgs};
+use failure::Exit;
+use output::Console;
+
+/// Runs the program.
+pub fn main() -> ExitCode {
+    let args = match parse() {
+        Ok(args) => args,
+        Err(error) => return usage(&error),
+    };
+    let console = Console::new(args.color);
+    match run(args.command, console) {
+        Ok(exit) => exit.into(),
+        Err(error) => {
+            console.failure(&error);
+            Exit::Problems.into()
+        }
+    }
+}
+
+/// As a plugin of kubectl we call ourselves what the user typed.
+fn parse() -> Result<PurlinArgs, clap::Error> {
+    let mut command = PurlinArgs::command().version(commands::version::VERSION);
+    let called = std::env::args_os().next().map(std::path::PathBuf::from);
+    if called.is_some_and(|path| path.file_stem().is_some_and(|stem| stem == "kubectl-purlin")) {
+        command = command.bin_name("kubectl purlin");
+    }
+    PurlinArgs::from_arg_matches(&command.try_get_matches()?)
+}
+
+/// Help and version are answers; everything else is an error like any other. Clap's own code for it, 2, would say
+/// "there are changes" to whoever asked with `--detailed-exitcode`.
+fn usage(error: &clap::Error) -> ExitCode {
+    let exit = if error.use_stderr() { Exit::Problems } else { Exit::Success };
+    // Nobody is left to tell when the terminal is gone.
+    let _ = error.print();
+    exit.into()
+}
+
+fn run(command: Command, console: Console) -> anyhow::Result<Exit> {
+    use commands as c;
+    match command {
+        Command::Validate(args) => c::validate::run(&args, console),
+        Command::Crds => c::crds::run(console),
+        Command::Version(args) => c::version::run(&args, console),
+        Command::Completion(args) => c::completion::run(&args, console),
+        Command::Plan(args) => local_runtime()?.block_on(c::plan::run(args, console)),
+        Command::Apply(args) => local_runtime()?.block_on(c::apply::apply(args, console)),
+        Command::Destroy(args) => local_runtime()?.block_on(c::apply::destroy(args, console)),
+        Command::Dev(args) => local_runtime()?.block_on(c::dev::run(args, console)),
+        Command::Graph(args) => local_runtime()?.block_on(c::graph::run(args, console)),
+        Command::Explain(args) => local_runtime()?.block_on(c::explain::run(args, console)),
+        Command::Get(args) => local_runtime()?.block_on(c::get::run(args, console)),
+        Command::State(command) => local_runtime()?.block_on(state::command::run(command, console)),
+        Command::Controller(args) => {
+            Builder::new_multi_thread().enable_all().build()?.block_on(c::controller::run(*args, console))
+        }
+    }
+}
+
+/// One thread is enough to walk a graph: drivers in this process are instant, and everything else is waiting. It saves
+/// the start and the synchronisation of others.
+fn local_runtime() -> std::io::Result<Runtime> {
+    Builder::new_current_thread().enable_all().build()
+}

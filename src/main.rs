@@ -1,1 +1,7 @@
-fn main() {}
+//! The program `purlin`; everything is in the library.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    purlin::cli::main()
+}

@@ -56,6 +56,12 @@ impl From<Diagnostic> for Failure {
     }
 }
 
+impl From<Box<Diagnostic>> for Failure {
+    fn from(diagnostic: Box<Diagnostic>) -> Self {
+        (*diagnostic).into()
+    }
+}
+
 impl From<JournalError> for Failure {
     fn from(error: JournalError) -> Self {
         Self { reason: Reason::OperationInProgress, message: error.to_string(), retryable: true }

@@ -246,8 +246,15 @@ fn record_only(
             subject.record.is_some_and(|record| record.uid != instance.uid),
             "another Resource of the same name took it over",
         ),
+        (has_lost_marks(instance), "its finalizer or its annotation was taken off"),
     ];
     differs.or_else(|| rules.into_iter().find(|(changed, _)| *changed).map(|(_, because)| because))
+}
+
+/// A Resource in a cluster says that it has a record; without that its deletion would leave the object behind.
+fn has_lost_marks(instance: &Instance) -> bool {
+    let marked = instance.has_finalizer && instance.record_annotation == instance.uid;
+    !instance.uid.is_empty() && !instance.deleting && !marked
 }
 
 fn wants(scene: &Scene<'_>) -> std::collections::BTreeMap<Address, Arc<[Address]>> {
@@ -368,7 +375,7 @@ fn must_run_again(scene: &Scene<'_>, drafts: &[Option<Draft>]) -> Option<Diagnos
         return None;
     }
     let steps = |id: &Id| scene.running.contains_key(id) || drafts[*id].as_ref().is_some_and(Draft::leaves);
-    let waits = |draft: &&Draft| draft.block.as_ref().is_some_and(|block| block.waiting_for.iter().any(|id| steps(id)));
+    let waits = |draft: &&Draft| draft.block.as_ref().is_some_and(|block| block.waiting_for.iter().any(steps));
     let waiting = drafts.iter().flatten().filter(waits).count();
     (waiting > 0).then(|| {
         let what = format!("{waiting} object(s) wait for what this plan does");

@@ -4,9 +4,9 @@
 use crate::model::{Address, Diagnostic, Path, Reason, Schema, Segment, Value};
 
 /// An error of the driver: not the user's fault, and nothing the user can change but the provider's version.
-pub(super) fn fault(address: &Address, summary: String) -> Diagnostic {
-    Diagnostic::error(address, Reason::InternalError, summary)
-        .hint("this is a fault of the provider; report it to its authors")
+pub(super) fn fault(address: &Address, summary: String) -> Box<Diagnostic> {
+    let error = Diagnostic::error(address, Reason::InternalError, summary);
+    Box::new(error.hint("this is a fault of the provider; report it to its authors"))
 }
 
 /// Checks a planned value: each configured attribute is planned as configured, or exactly as it was before.
@@ -15,7 +15,7 @@ pub(super) fn check_planned(
     config: &Value,
     planned: &Value,
     prior: Option<&Value>,
-) -> Result<(), Diagnostic> {
+) -> Result<(), Box<Diagnostic>> {
     let Value::Map(attributes) = config.unmarked() else { return Ok(()) };
     if !matches!(planned.unmarked(), Value::Map(_)) {
         return Err(fault(address, "driver produced an invalid plan: the planned value is no object".to_owned()));
@@ -40,7 +40,7 @@ pub(super) fn forcing(
     paths: Vec<Path>,
     prior: &Value,
     planned: &Value,
-) -> Result<Vec<Path>, Diagnostic> {
+) -> Result<Vec<Path>, Box<Diagnostic>> {
     let mut forcing = Vec::new();
     for path in paths {
         let attribute = matches!(&path.0[..], [Segment::Name(name)] if schema.attributes.contains_key(name));
@@ -66,7 +66,8 @@ pub(super) fn forcing(
 /// place may become anything.
 pub(super) fn broken_promise(planned: &Value, later: &Value) -> Option<Path> {
     let mut at = Vec::new();
-    broken(planned, later, &mut at).then(|| Path(at))
+    let found = broken(planned, later, &mut at);
+    found.then_some(Path(at))
 }
 
 /// Leaves the place found in `at`.

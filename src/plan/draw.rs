@@ -19,8 +19,8 @@ pub(super) fn deposed_key(seed: u64, address: &Address, record: Option<&Record>)
         let digest = hash(seed, address, "deposed", attempt);
         DeposedKey(u32::from_be_bytes([digest[0], digest[1], digest[2], digest[3]]))
     };
-    // A record with n leftovers has taken n keys at most, so one of the first n + 1 different keys is free.
-    (0..).map(drawn).find(free).expect("an endless row of keys holds a free one")
+    // A record with a few leftovers has taken a few of four thousand million keys.
+    (0..=u32::MAX).map(drawn).find(free).expect("a record does not hold leftovers under all keys")
 }
 
 fn hash(seed: u64, address: &Address, what: &str, attempt: u32) -> [u8; 32] {

@@ -74,7 +74,7 @@ pub fn narrow(
     schema: &Schema,
     config: Value,
     response: PlanResponse,
-) -> Result<Final, Diagnostic> {
+) -> Result<Final, Box<Diagnostic>> {
     let response = marked(response, &config, schema);
     let prior = prepared.prior.as_ref().map(|object| &object.value);
     contract::check_planned(address, &config, &response.planned, prior)?;
@@ -106,11 +106,11 @@ pub fn check_result(address: &Address, planned: &Value, result: &Value) -> Diagn
     let mut found = Vec::new();
     if let Some(path) = first_unknown(result) {
         let what = format!("driver returned an invalid result: {} is still unknown", place(&path));
-        found.push(contract::fault(address, what));
+        found.push(*contract::fault(address, what));
     }
     if let Some(path) = contract::broken_promise(planned, result) {
         let what = format!("driver produced an inconsistent result: {} is not as it was planned", place(&path));
-        found.push(contract::fault(address, what));
+        found.push(*contract::fault(address, what));
     }
     found
 }

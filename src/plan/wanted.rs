@@ -152,8 +152,8 @@ pub(super) fn take_plan(
     } else {
         progress.diagnostics.extend(found);
         let outcome = match result {
-            Ok(Some(response)) => judge(scene, id, progress, response).map_err(Block::broken),
-            Ok(None) => Err(Block::broken(contract::fault(subject.address, "driver gave no plan".to_owned()))),
+            Ok(Some(response)) => judge(scene, id, progress, response).map_err(|fault| Block::broken(*fault)),
+            Ok(None) => Err(Block::broken(*contract::fault(subject.address, "driver gave no plan".to_owned()))),
             Err(error) => Err(Block::failed(subject.address, "the change could not be planned", error)),
         };
         match outcome {
@@ -167,7 +167,7 @@ pub(super) fn take_plan(
 }
 
 /// From what the driver plans to an action.
-fn judge(scene: &Scene<'_>, id: Id, progress: &mut Progress, response: PlanResponse) -> Result<Next, Diagnostic> {
+fn judge(scene: &Scene<'_>, id: Id, progress: &mut Progress, response: PlanResponse) -> Result<Next, Box<Diagnostic>> {
     let subject = scene.subjects[id];
     let schema = scene.types.schema(&subject.type_name()).unwrap_or_default();
     let response = marked(response, &progress.config, &schema);
@@ -269,7 +269,7 @@ fn kept(subject: Subject<'_>, progress: &mut Progress, base: &Arc<RecordedObject
     };
     let changed = recorded.is_none_or(|recorded| recorded.value != object.value);
     let diagnostics = std::mem::take(&mut progress.diagnostics);
-    Draft { record_differs, changed, diagnostics, ..Draft::unchanged(Some(&object)) }
+    Draft { changed, record_differs, diagnostics, ..Draft::unchanged(Some(&object)) }
 }
 
 impl Replacement {

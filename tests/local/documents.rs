@@ -10,7 +10,9 @@ fn way_out(reason: Reason) -> &'static str {
     match reason {
         Reason::InvalidManifest => "Correct the manifest where the message points.",
         Reason::UnknownType => "Correct `spec.type`; `terraform_data` and `kubernetes_object` are built in.",
-        Reason::InvalidExpression => "Correct the expression at the field named; `docs/expressions.md` has the language.",
+        Reason::InvalidExpression => {
+            "Correct the expression at the field named; `docs/expressions.md` has the language."
+        }
         Reason::InvalidConfig => "Correct the field named; `docs/types/` has the attributes of built-in types.",
         Reason::SelfReference => "Remove the reference, or refer to what you meant.",
         Reason::DependencyCycle => "Remove one of the references that the message names; it says which one is enough.",
@@ -40,7 +42,9 @@ fn way_out(reason: Reason) -> &'static str {
             "`purlin state release --all` lets the Resources go and keeps the objects; installing again adopts them."
         }
         Reason::NamespaceTerminating => "Nothing; the namespace goes.",
-        Reason::Abandoned => "Create the Resource again: it adopts the object. Or forget the object: `purlin state rm`.",
+        Reason::Abandoned => {
+            "Create the Resource again: it adopts the object. Or forget the object: `purlin state rm`."
+        }
         _ => "Nothing.",
     }
 }

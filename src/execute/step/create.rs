@@ -35,6 +35,8 @@ async fn create(task: &StepTask) -> Result<Fate, Unfinished> {
             record.deposed.insert(prepared.deposed_key, old);
             Some(prepared.deposed_key)
         }
+        // A create that replaces nothing is planned over an object only when that was read and found gone.
+        (None, Some(_)) if !task.step.replaces => None,
         (_, Some(_)) => return Err(Failure::internal("a create is planned for an object that exists").into()),
         (_, None) => None,
     };

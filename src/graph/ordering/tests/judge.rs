@@ -53,7 +53,7 @@ pub(super) fn judge(objects: &[Object]) -> Result<Ordering, String> {
 }
 
 /// R1 to R7, each on its own.
-fn check_rules(terms: &Terms<'_>, reach: &[u64], fallen: &dyn Fn(usize) -> bool) -> Result<(), String> {
+pub(super) fn check_rules(terms: &Terms<'_>, reach: &[u64], fallen: &dyn Fn(usize) -> bool) -> Result<(), String> {
     let planned = |step: usize| terms.presence(terms.steps[step]) == Presence::Planned;
     let holds = |rule: &str, from: Option<usize>, to: Option<usize>| match (from, to) {
         (Some(from), Some(to)) if planned(from) && reach[from] >> to & 1 == 0 => {

@@ -1,0 +1,437 @@
+//! What was typed: the command line as clap reads it. What it means is in `options`.
+
+#![expect(missing_docs, reason = "a doc comment becomes help text, and a flattened group has none of its own")]
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// Plans, orders and carries out infrastructure changes, on a cluster or on a folder of files.
+#[derive(Debug, Parser)]
+#[command(name = "purlin", disable_help_subcommand = true, max_term_width = 110)]
+pub struct PurlinArgs {
+    /// When to colour text.
+    #[arg(long, global = true, value_enum, default_value_t = ColorChoice::Auto)]
+    pub color: ColorChoice,
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Show what an apply would do, and in which order.
+    Plan(PlanArgs),
+    /// Carry out what the files ask for.
+    Apply(ApplyArgs),
+    /// Destroy everything that is recorded.
+    Destroy(DestroyArgs),
+    /// Watch a folder and keep everything as its files ask for.
+    Dev(DevArgs),
+    /// Show the ordering graph with the reason of every edge.
+    Graph(GraphArgs),
+    /// Say why an object is in the state it is in, what it waits for, and what will happen next.
+    Explain(ExplainArgs),
+    /// List objects and whether they are ready.
+    Get(GetArgs),
+    /// Look at records, and repair them.
+    #[command(subcommand)]
+    State(StateCommand),
+    /// Check files without planning anything.
+    Validate(ValidateArgs),
+    /// Print the custom resource definitions for `kubectl apply -f -`.
+    Crds,
+    /// Print the version.
+    Version(VersionArgs),
+    /// Print a completion script for a shell.
+    Completion(CompletionArgs),
+    /// Run the controller.
+    Controller(Box<ControllerArgs>),
+}
+
+/// Files or a cluster. Which of them is meant is decided in `options::Target`.
+#[derive(Clone, Debug, Default, Args)]
+pub struct TargetArgs {
+    #[command(flatten)]
+    pub files: FileArgs,
+    #[command(flatten)]
+    pub cluster: ClusterArgs,
+}
+
+/// Where local mode reads and records.
+#[derive(Clone, Debug, Default, Args)]
+pub struct FileArgs {
+    /// A folder, a YAML or JSON file, or `-` for standard input; may be given more than once.
+    #[arg(short = 'f', long = "filename", value_name = "DIR|FILE|-")]
+    pub filenames: Vec<PathBuf>,
+    /// The file that keeps the records [default: purlin.db]
+    #[arg(long, value_name = "FILE")]
+    pub state: Option<PathBuf>,
+}
+
+/// Which cluster, and which namespace of it.
+#[derive(Clone, Debug, Default, Args)]
+pub struct ClusterArgs {
+    /// The kubeconfig file.
+    #[arg(long, value_name = "FILE")]
+    pub kubeconfig: Option<PathBuf>,
+    /// Work on the cluster of this kubeconfig context.
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["filenames", "state"])]
+    pub context: Option<String>,
+    /// Work on this namespace of a cluster.
+    #[arg(short = 'n', long, value_name = "NAME", conflicts_with_all = ["filenames", "state"])]
+    pub namespace: Option<String>,
+    /// The namespace in which the controller keeps its records.
+    #[arg(long, value_name = "NAME", default_value = "purlin-system", hide_short_help = true)]
+    pub controller_namespace: String,
+}
+
+/// How to plan.
+#[derive(Clone, Debug, Default, Args)]
+pub struct PlanningArgs {
+    /// Replace this object though nothing requires it; may be given more than once.
+    #[arg(long, value_name = "ADDRESS")]
+    pub replace: Vec<String>,
+    #[command(flatten)]
+    pub refreshing: RefreshArgs,
+}
+
+/// What is read before it is compared, and how much at once.
+#[derive(Clone, Debug, Default, Args)]
+pub struct RefreshArgs {
+    /// Which recorded objects are read before they are compared.
+    #[arg(long, value_enum, default_value_t = RefreshChoice::All)]
+    pub refresh: RefreshChoice,
+    /// How many calls may run at once.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub parallelism: Option<u32>,
+}
+
+/// `purlin plan`.
+#[derive(Debug, Args)]
+pub struct PlanArgs {
+    #[command(flatten)]
+    pub target: TargetArgs,
+    #[command(flatten)]
+    pub planning: PlanningArgs,
+    /// How to print.
+    #[arg(short = 'o', long, value_enum, default_value_t = Format::Text)]
+    pub output: Format,
+    /// Exit with 0 when there is nothing to do, 1 on errors, 2 when there are changes.
+    #[arg(long)]
+    pub detailed_exitcode: bool,
+    /// Accepted for symmetry with `apply`; a plan shows no progress.
+    #[arg(long, hide = true)]
+    pub no_progress: bool,
+}
+
+/// `purlin apply`.
+#[derive(Debug, Args)]
+pub struct ApplyArgs {
+    #[command(flatten)]
+    pub target: TargetArgs,
+    #[command(flatten)]
+    pub planning: PlanningArgs,
+    #[command(flatten)]
+    pub doing: DoingArgs,
+}
+
+/// `purlin destroy`.
+#[derive(Debug, Args)]
+pub struct DestroyArgs {
+    #[command(flatten)]
+    pub target: TargetArgs,
+    #[command(flatten)]
+    pub refreshing: RefreshArgs,
+    #[command(flatten)]
+    pub doing: DoingArgs,
+}
+
+/// How changes are confirmed and shown.
+#[derive(Clone, Debug, Args)]
+pub struct DoingArgs {
+    /// How to print.
+    #[arg(short = 'o', long, value_enum, default_value_t = Format::Text)]
+    pub output: Format,
+    /// Do not ask.
+    #[arg(short = 'y', long)]
+    pub yes: bool,
+    /// Exit with 0 when there was nothing to do, 1 on errors, 2 when something was changed.
+    #[arg(long)]
+    pub detailed_exitcode: bool,
+    /// Plain lines instead of live progress.
+    #[arg(long)]
+    pub no_progress: bool,
+}
+
+/// `purlin dev`.
+#[derive(Debug, Args)]
+pub struct DevArgs {
+    #[command(flatten)]
+    pub target: TargetArgs,
+    #[command(flatten)]
+    pub refreshing: RefreshArgs,
+    /// Plain lines instead of live progress.
+    #[arg(long)]
+    pub no_progress: bool,
+}
+
+/// `purlin graph`.
+#[derive(Debug, Args)]
+pub struct GraphArgs {
+    #[command(flatten)]
+    pub target: TargetArgs,
+    #[command(flatten)]
+    pub planning: PlanningArgs,
+    /// How to print.
+    #[arg(short = 'o', long, value_enum, default_value_t = GraphFormat::Text)]
+    pub output: GraphFormat,
+}
+
+/// `purlin explain`.
+#[derive(Debug, Args)]
+pub struct ExplainArgs {
+    /// A name, or the address of one instance.
+    pub name: String,
+    #[command(flatten)]
+    pub target: TargetArgs,
+    #[command(flatten)]
+    pub refreshing: RefreshArgs,
+}
+
+/// `purlin get`.
+#[derive(Debug, Args)]
+pub struct GetArgs {
+    /// Only this name, or the address of one instance.
+    pub name: Option<String>,
+    #[command(flatten)]
+    pub target: TargetArgs,
+    /// How to print.
+    #[arg(short = 'o', long, value_enum, default_value_t = Format::Text)]
+    pub output: Format,
+}
+
+/// `purlin state`.
+#[derive(Debug, Subcommand)]
+pub enum StateCommand {
+    /// List all recorded objects.
+    List(StateListArgs),
+    /// Show what is recorded about one address.
+    Show(StateShowArgs),
+    /// Forget an object: the record goes, the object stays.
+    Rm(StateRemoveArgs),
+    /// Have the next apply replace an object.
+    Taint(StateEditArgs),
+    /// Take an object for complete again.
+    Untaint(StateEditArgs),
+    /// Lift the recorded `preventDestroy` of an object whose manifest is gone.
+    Unprotect(StateEditArgs),
+    /// Let go of Resources: finalizers are removed, objects and records stay.
+    Release(StateReleaseArgs),
+}
+
+/// `purlin state list`.
+#[derive(Debug, Args)]
+pub struct StateListArgs {
+    #[command(flatten)]
+    pub target: TargetArgs,
+    /// How to print.
+    #[arg(short = 'o', long, value_enum, default_value_t = Format::Text)]
+    pub output: Format,
+}
+
+/// `purlin state show`.
+#[derive(Debug, Args)]
+pub struct StateShowArgs {
+    /// The address.
+    pub address: String,
+    #[command(flatten)]
+    pub target: TargetArgs,
+    /// How to print.
+    #[arg(short = 'o', long, value_enum, default_value_t = Format::Text)]
+    pub output: Format,
+}
+
+/// `purlin state rm`.
+#[derive(Debug, Args)]
+pub struct StateRemoveArgs {
+    /// The address.
+    pub address: String,
+    #[command(flatten)]
+    pub target: TargetArgs,
+    /// Do not ask.
+    #[arg(short = 'y', long)]
+    pub yes: bool,
+    /// Also while an operation is open. An open create is declared never to have happened: what it was to replace
+    /// becomes current again. After any other open operation the whole record is forgotten.
+    #[arg(long)]
+    pub force: bool,
+}
+
+/// `purlin state taint`, `untaint`, `unprotect`.
+#[derive(Debug, Args)]
+pub struct StateEditArgs {
+    /// The address.
+    pub address: String,
+    #[command(flatten)]
+    pub target: TargetArgs,
+}
+
+/// `purlin state release`.
+#[derive(Debug, Args)]
+pub struct StateReleaseArgs {
+    /// The address.
+    #[arg(required_unless_present = "all", conflicts_with = "all")]
+    pub address: Option<String>,
+    /// Every Resource of the namespace.
+    #[arg(long)]
+    pub all: bool,
+    #[command(flatten)]
+    pub target: TargetArgs,
+    /// Do not ask.
+    #[arg(short = 'y', long)]
+    pub yes: bool,
+}
+
+/// `purlin validate`.
+#[derive(Debug, Args)]
+pub struct ValidateArgs {
+    /// A folder, a YAML or JSON file, or `-` for standard input; may be given more than once.
+    #[arg(short = 'f', long = "filename", value_name = "DIR|FILE|-", required = true)]
+    pub filenames: Vec<PathBuf>,
+    /// How to print.
+    #[arg(short = 'o', long, value_enum, default_value_t = Format::Text)]
+    pub output: Format,
+}
+
+/// `purlin version`.
+#[derive(Debug, Args)]
+pub struct VersionArgs {
+    /// How to print.
+    #[arg(short = 'o', long, value_enum, default_value_t = Format::Text)]
+    pub output: Format,
+}
+
+/// `purlin completion`.
+#[derive(Debug, Args)]
+pub struct CompletionArgs {
+    /// Which shell.
+    pub shell: clap_complete::Shell,
+}
+
+/// `purlin controller`.
+#[derive(Debug, Args)]
+pub struct ControllerArgs {
+    /// The kubeconfig file; without it the Pod's service account, then the user's kubeconfig.
+    #[arg(long, value_name = "FILE")]
+    pub kubeconfig: Option<PathBuf>,
+    /// The kubeconfig context.
+    #[arg(long, value_name = "NAME")]
+    pub context: Option<String>,
+    /// The controller's own namespace, where records and the lease are [default: the Pod's namespace]
+    #[arg(long, value_name = "NAME")]
+    pub namespace: Option<String>,
+    /// Care for the Resources of this namespace only; may be given more than once.
+    #[arg(long = "watch-namespace", value_name = "NAME")]
+    pub watch_namespaces: Vec<String>,
+    /// The service account of Resources that name none.
+    #[arg(long, value_name = "NAME", default_value = "default")]
+    pub default_service_account: String,
+    /// How many steps may run at once.
+    #[arg(long, value_name = "N", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..))]
+    pub concurrency: u32,
+    /// How many steps may run at once in one namespace.
+    #[arg(long, value_name = "N", default_value_t = 128, value_parser = clap::value_parser!(u32).range(1..))]
+    pub concurrency_per_namespace: u32,
+    /// Where /metrics, /healthz and /readyz are served; `off`: nowhere.
+    #[arg(long, value_name = "ADDRESS", default_value = "0.0.0.0:8080", value_parser = super::options::listening)]
+    pub metrics_address: Listening,
+    /// Work only while holding the lease.
+    #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set,
+        num_args = 0..=1, default_missing_value = "true")]
+    pub leader_elect: bool,
+    /// How long the lease is valid without being renewed.
+    #[arg(long, value_name = "DURATION", default_value = "15s", value_parser = super::options::duration)]
+    pub lease_duration: std::time::Duration,
+    /// How long the leader tries to renew before it gives up.
+    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = super::options::duration)]
+    pub lease_renew_deadline: std::time::Duration,
+    /// How long to wait between two tries.
+    #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = super::options::duration)]
+    pub lease_retry_period: std::time::Duration,
+    /// How long running calls are awaited after a stop.
+    #[arg(long, value_name = "DURATION", default_value = "600s", value_parser = super::options::duration)]
+    pub grace_period: std::time::Duration,
+    /// How log lines look.
+    #[arg(long, value_enum, default_value_t = LogFormat::Json)]
+    pub log_format: LogFormat,
+    /// What is logged: a level, or directives such as `info,purlin=debug` [default: info, client libraries less]
+    #[arg(long, value_name = "LEVEL")]
+    pub log_level: Option<String>,
+}
+
+/// `--metrics-address`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Listening {
+    /// There.
+    On(std::net::SocketAddr),
+    /// Nowhere.
+    Off,
+}
+
+/// `--color`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum ColorChoice {
+    /// On a terminal, unless `NO_COLOR` is set.
+    #[default]
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+/// `-o`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// For people.
+    #[default]
+    Text,
+    /// For programs.
+    Json,
+}
+
+/// `-o` of `graph`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum GraphFormat {
+    /// For people.
+    Text,
+    /// Graphviz.
+    Dot,
+    /// Mermaid flowchart.
+    Mermaid,
+    /// For programs.
+    Json,
+}
+
+/// `--refresh`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum RefreshChoice {
+    /// Those whose drift interval has passed.
+    Due,
+    /// All.
+    #[default]
+    All,
+    /// None.
+    None,
+}
+
+/// `--log-format`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LogFormat {
+    /// One JSON object a line.
+    Json,
+    /// For people.
+    Text,
+}

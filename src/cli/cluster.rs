@@ -1,0 +1,290 @@
+//! A cluster as the command line sees it: Resources with their status, and the controller's records.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::Namespace;
+use kube::api::{ListParams, Patch, PatchParams};
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Api, Client};
+use serde_json::json;
+
+use super::failure::Failure as CommandFailure;
+use super::look::{self, View};
+use super::options::Cluster;
+use super::output::Console;
+use super::situation::Situation;
+use super::state::edit::Edited;
+use super::state::records::{Editor, Records};
+use crate::api::{self, Resource};
+use crate::driver::Registry;
+use crate::driver::kubernetes_object::{KubernetesObject, OwnerScope};
+use crate::execute::Limits;
+use crate::load::{self, Config};
+use crate::model::{Address, Reason, Stored, Value};
+use crate::plan::Held;
+use crate::process::{SystemClock, SystemRandom};
+use crate::store::Loaded;
+use crate::store::secrets::{Decoded, Failure, Patience, Secrets};
+
+/// How many Resources one answer of the API server holds.
+const PAGE: u32 = 500;
+
+/// As whom the controller acts for Resources that name nobody, unless a flag of it says otherwise.
+const DEFAULT_SERVICE_ACCOUNT: &str = "default";
+
+/// A client, and the namespace it works on.
+struct Connection {
+    client: Client,
+    namespace: String,
+    /// The context in use, for people.
+    context: String,
+}
+
+impl Connection {
+    async fn open(target: &Cluster) -> anyhow::Result<Self> {
+        let unusable = |error: &dyn std::fmt::Display| {
+            let hint = "to work on files: -f DIR; to work on a cluster: --kubeconfig or --context";
+            CommandFailure::hinted(format!("there is no usable kubeconfig: {error}"), hint)
+        };
+        let kubeconfig = target.kubeconfig.as_ref().map_or_else(Kubeconfig::read, Kubeconfig::read_from);
+        let kubeconfig = kubeconfig.map_err(|error| unusable(&error))?;
+        let context = target.context.clone().or_else(|| kubeconfig.current_context.clone()).unwrap_or_default();
+        let options = KubeConfigOptions { context: target.context.clone(), ..KubeConfigOptions::default() };
+        let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options).await;
+        let config = config.map_err(|error| unusable(&error))?;
+        let namespace = target.namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
+        Ok(Self { client: Client::try_from(config)?, namespace, context })
+    }
+
+    async fn announced(target: &Cluster, console: Console) -> anyhow::Result<Self> {
+        let connection = Self::open(target).await?;
+        let Self { context, namespace, .. } = &connection;
+        console.notice(&format!("Working on the cluster of context `{context}`, namespace `{namespace}`"));
+        Ok(connection)
+    }
+
+    /// The channel of a stop that never comes has no sender, which counts as "go on".
+    fn secrets(&self, target: &Cluster) -> Secrets {
+        let stop = tokio::sync::watch::channel(false).1;
+        Secrets::new(self.client.clone(), target.controller_namespace.as_str(), Arc::new(SystemRandom), stop)
+    }
+
+    fn resources(&self) -> Api<Resource> {
+        Api::namespaced(self.client.clone(), &self.namespace)
+    }
+
+    /// `ns` of expressions. Without the right to read the Namespace its labels are not known here, which the
+    /// expression that needs them will tell.
+    async fn namespace_value(&self) -> Value {
+        let found = Api::<Namespace>::all(self.client.clone()).get_opt(&self.namespace).await.ok().flatten();
+        let metadata = found.map(|namespace| namespace.metadata).unwrap_or_default();
+        let map = |entries: Option<BTreeMap<String, String>>| {
+            Value::map(entries.unwrap_or_default().into_iter().map(|(key, text)| (key, Value::from(text.as_str()))))
+        };
+        let (labels, annotations) = (map(metadata.labels), map(metadata.annotations));
+        Value::map([("name", Value::from(self.namespace.as_str())), ("labels", labels), ("annotations", annotations)])
+    }
+
+    async fn all_resources(&self) -> anyhow::Result<Vec<Resource>> {
+        let mut all = Vec::new();
+        let mut page = ListParams::default().limit(PAGE);
+        loop {
+            let list = self.resources().list(&page).await.map_err(explained)?;
+            all.extend(list.items);
+            match list.metadata.continue_.filter(|token| !token.is_empty()) {
+                Some(token) => page = page.continue_token(&token),
+                None => return Ok(all),
+            }
+        }
+    }
+}
+
+/// What Resources want, as the controller sees them.
+fn config(namespace: &str, resources: &[Resource]) -> Config {
+    let service_account = Arc::from(DEFAULT_SERVICE_ACCOUNT);
+    let instances = resources.iter().map(|resource| {
+        let instance = load::from_api(resource, &service_account);
+        (instance.address.clone(), Arc::new(instance))
+    });
+    Config { namespace: namespace.into(), instances: instances.collect(), ..Config::default() }
+}
+
+/// A client for the current context of a kubeconfig.
+pub async fn client_of(kubeconfig: &std::path::Path) -> anyhow::Result<Client> {
+    let options = KubeConfigOptions::default();
+    let config = kube::Config::from_custom_kubeconfig(Kubeconfig::read_from(kubeconfig)?, &options).await?;
+    Ok(Client::try_from(config)?)
+}
+
+/// The Resources of a namespace, in order.
+pub async fn resources(target: &Cluster, console: Console) -> anyhow::Result<Vec<Resource>> {
+    Connection::announced(target, console).await?.all_resources().await
+}
+
+/// One Resource. An address stands for the Resource it is an instance of.
+pub async fn resource(target: &Cluster, name: &str, console: Console) -> anyhow::Result<Resource> {
+    let connection = Connection::announced(target, console).await?;
+    let name = name.parse().map_or_else(|_| name.to_owned(), |address: Address| address.name.to_string());
+    let found = connection.resources().get_opt(&name).await.map_err(explained)?;
+    found.ok_or_else(|| {
+        CommandFailure::hinted(format!("there is no Resource `{name}`"), "`purlin get` lists all of them")
+    })
+}
+
+/// Reads Resources and records, and changes nothing. What the controller has under way is held.
+pub async fn look(target: &Cluster, limits: Limits, console: Console) -> anyhow::Result<View> {
+    let connection = Connection::announced(target, console).await?;
+    let resources = connection.all_resources().await?;
+    let loaded = read_records(&connection, target).await?;
+    let mut situation = Situation {
+        config: Arc::new(config(&connection.namespace, &resources)),
+        recorded: loaded.records,
+        namespace: connection.namespace_value().await,
+        ..Situation::default()
+    };
+    for found in loaded.unreadable {
+        situation.held.insert(found.address, Held { reason: Reason::RecordUnreadable, message: found.message });
+    }
+    situation.hold_open_intents("the controller settles it");
+    let kubernetes = KubernetesObject::as_client(connection.client, OwnerScope::Cluster, Arc::new(SystemClock));
+    let engine = look::planning_engine(Registry::built_in(kubernetes), limits);
+    Ok(View { engine, situation })
+}
+
+/// The records of a namespace.
+pub async fn records(target: &Cluster, console: Console) -> anyhow::Result<Loaded> {
+    let connection = Connection::announced(target, console).await?;
+    read_records(&connection, target).await
+}
+
+/// The records of a namespace, for editing.
+pub async fn open_records(target: &Cluster, console: Console) -> anyhow::Result<Records> {
+    let connection = Connection::announced(target, console).await?;
+    let loaded = read_records(&connection, target).await?;
+    let editor = ClusterEditor { secrets: connection.secrets(target), target: target.clone() };
+    Ok(Records { recorded: loaded.records, editor: Editor::Cluster(editor) })
+}
+
+/// Edits records of a cluster.
+pub struct ClusterEditor {
+    secrets: Secrets,
+    target: Cluster,
+}
+
+impl ClusterEditor {
+    /// Writes what has become of a record. Before a record goes its Resource loses the finalizer: a Resource without
+    /// marks is created anew, one with marks and without a record would be stalled.
+    pub async fn write(&self, stored: &Stored, edited: Edited) -> anyhow::Result<()> {
+        let Stored { record, version } = stored;
+        let written = match edited {
+            Edited::To(record) => self.secrets.put(&record, Some(*version), Patience::SHORT).await.map(drop),
+            Edited::Erased => {
+                release(&self.target, Some(&record.address)).await?;
+                self.secrets.delete(&record.namespace, &record.address, *version, Patience::SHORT).await
+            }
+        };
+        written.map_err(|failure| refused(&failure))
+    }
+}
+
+async fn read_records(connection: &Connection, target: &Cluster) -> anyhow::Result<Loaded> {
+    let found =
+        connection.secrets(target).load_all(Some(&connection.namespace)).await.map_err(|failure| refused(&failure))?;
+    let mut loaded = Loaded::default();
+    for found in found {
+        match found {
+            Ok(Decoded::Record(stored)) => drop(loaded.records.insert(stored.record.address.clone(), stored)),
+            Ok(Decoded::Family(_) | Decoded::Parted(_)) => {}
+            Err(unreadable) => loaded.unreadable.push(unreadable),
+        }
+    }
+    Ok(loaded)
+}
+
+fn refused(failure: &Failure) -> anyhow::Error {
+    let hint = match failure {
+        Failure::Conflict => "nothing was written; look again, then try again",
+        _ => "records are Secrets in the controller's namespace (--controller-namespace) and need rights on those",
+    };
+    CommandFailure::hinted(format!("the records cannot be used: {failure}"), hint)
+}
+
+/// Removes the annotation by which a Resource says that it has a record.
+pub async fn remove_annotation(target: &Cluster, address: &Address) -> anyhow::Result<()> {
+    let connection = Connection::open(target).await?;
+    let resources = connection.resources();
+    let found = resources.get_opt(&address.name).await.map_err(explained)?;
+    let resource = found.filter(|resource| !resource.annotation(api::RECORD).is_empty()).ok_or_else(|| {
+        CommandFailure::hinted(format!("nothing is recorded of `{address}`"), "`purlin state list` lists what is")
+    })?;
+    let patch = json!({"metadata": {
+        "resourceVersion": resource.metadata.resource_version,
+        "annotations": {api::RECORD: null},
+    }});
+    resources.patch(&address.name, &PatchParams::default(), &Patch::Merge(patch)).await.map_err(explained)?;
+    Ok(())
+}
+
+/// Removes finalizer and annotation from one Resource or all of them, so that they can go while objects and records
+/// stay. Gives how many had any.
+pub async fn release(target: &Cluster, wanted: Option<&Address>) -> anyhow::Result<usize> {
+    let connection = Connection::open(target).await?;
+    let resources = connection.resources();
+    let chosen = match wanted {
+        None => connection.all_resources().await?,
+        Some(address) => resources.get_opt(&address.name).await.map_err(explained)?.into_iter().collect(),
+    };
+    let mut released = 0;
+    for resource in chosen {
+        let Some(patch) = release_patch(&resource) else { continue };
+        let name = resource.metadata.name.clone().unwrap_or_default();
+        resources.patch(&name, &PatchParams::default(), &Patch::Merge(patch)).await.map_err(explained)?;
+        released += 1;
+    }
+    Ok(released)
+}
+
+/// The patch carries the resourceVersion: a Resource that changed meanwhile is not touched.
+fn release_patch(resource: &Resource) -> Option<serde_json::Value> {
+    let finalizers = resource.metadata.finalizers.as_deref().unwrap_or_default();
+    let others: Vec<&String> = finalizers.iter().filter(|finalizer| *finalizer != api::FINALIZER).collect();
+    if others.len() == finalizers.len() && resource.annotation(api::RECORD).is_empty() {
+        return None;
+    }
+    Some(json!({"metadata": {
+        "resourceVersion": resource.metadata.resource_version,
+        "finalizers": others,
+        "annotations": {api::RECORD: null},
+    }}))
+}
+
+fn explained(error: kube::Error) -> anyhow::Error {
+    let hint = match &error {
+        kube::Error::Api(status) if status.is_not_found() => {
+            "install the definitions: `purlin crds | kubectl apply -f -`"
+        }
+        kube::Error::Api(status) if status.is_forbidden() => {
+            "`get` and `explain` need `get` and `list` on resources.purlin.dev"
+        }
+        kube::Error::Api(status) if status.is_conflict() => {
+            "somebody else changed it meanwhile; look again, then try again"
+        }
+        _ => return error.into(),
+    };
+    CommandFailure::hinted(error.to_string(), hint)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_release_leaves_what_others_have_put_there() {
+        let mut resource = Resource::default();
+        assert_eq!(release_patch(&resource), None);
+        resource.metadata.finalizers = Some(vec!["other".to_owned(), api::FINALIZER.to_owned()]);
+        let patch = release_patch(&resource).unwrap();
+        assert_eq!(patch["metadata"]["finalizers"], json!(["other"]));
+    }
+}

@@ -1,0 +1,13 @@
+//! The commands, a file each. They parse nothing and print nothing themselves; they connect.
+
+pub mod apply;
+pub mod completion;
+pub mod controller;
+pub mod crds;
+pub mod dev;
+pub mod explain;
+pub mod get;
+pub mod graph;
+pub mod plan;
+pub mod validate;
+pub mod version;

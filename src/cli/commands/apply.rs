@@ -1,0 +1,104 @@
+//! `purlin apply` and `purlin destroy`: plan, show, ask, carry out, sum up.
+
+use std::sync::Arc;
+
+use crate::cli::args::{ApplyArgs, DestroyArgs, DoingArgs, Format};
+use crate::cli::failure::{Exit, Failure};
+use crate::cli::local::{self, Session};
+use crate::cli::options::{Files, Planning, Target, require_yes_for_json};
+use crate::cli::output::Console;
+use crate::cli::progress::Reporter;
+use crate::cli::signals::Stop;
+use crate::cli::situation::{Planned, Purpose};
+use crate::cli::{drive, show};
+use crate::execute::{Run, Summary};
+
+/// Runs `purlin apply`.
+pub async fn apply(args: ApplyArgs, console: Console) -> anyhow::Result<Exit> {
+    let planning = Planning::new(&args.planning)?;
+    let files = Target::decide(args.target).files_only("apply")?;
+    files.require_sources("apply")?;
+    carry_out(&files, &planning, Purpose::default(), &args.doing, console).await
+}
+
+/// Runs `purlin destroy`. Without files the records alone say what there is to destroy.
+pub async fn destroy(args: DestroyArgs, console: Console) -> anyhow::Result<Exit> {
+    let planning = Planning::refreshing(&args.refreshing);
+    let files = Target::decide(args.target).files_only("destroy")?;
+    carry_out(&files, &planning, Purpose::destroy(), &args.doing, console).await
+}
+
+async fn carry_out(
+    files: &Files,
+    planning: &Planning,
+    purpose: Purpose,
+    doing: &DoingArgs,
+    console: Console,
+) -> anyhow::Result<Exit> {
+    require_yes_for_json(doing.output, doing.yes)?;
+    if !doing.yes && !console.can_ask {
+        return Err(Failure::hinted("there is no terminal to ask for confirmation on", "add --yes"));
+    }
+    let session = local::open(files, planning.limits, console).await?;
+    let planned = session.situation.plan(&session.engine, planning, purpose).await?;
+    let mut reporter = match doing.output {
+        Format::Json => Reporter::json(),
+        Format::Text => Reporter::text(console, doing.no_progress),
+    };
+    reporter.diagnostics(&planned.diagnostics);
+    if doing.output == Format::Text {
+        console.diagnostics(&planned.diagnostics);
+        console.result(|out| show::text(out, &planned, console.paint))?;
+    }
+    if planned.has_changes() && !doing.yes && !confirmed(console)? {
+        return Ok(Exit::Problems);
+    }
+    let (problems, changes) = (planned.has_errors(), planned.has_changes());
+    let over =
+        if planned.has_steps() { walk(session, planned, &mut reporter, console).await? } else { Over::default() };
+    if over.walked || doing.output == Format::Json {
+        reporter.close(&verdict(over));
+    }
+    if over.stopped == Some(Stop::AtOnce) {
+        return Ok(Exit::Aborted);
+    }
+    let incomplete = over.summary.failed + over.summary.skipped > 0;
+    Ok(Exit::of(problems || incomplete, changes, doing.detailed_exitcode))
+}
+
+fn confirmed(console: Console) -> anyhow::Result<bool> {
+    let answer = console.ask("\nCarry out these changes? Only `yes` is taken for a yes: ")?;
+    if answer != "yes" {
+        console.notice("Nothing was changed.");
+    }
+    Ok(answer == "yes")
+}
+
+/// How a walk ended.
+#[derive(Clone, Copy, Debug, Default)]
+struct Over {
+    walked: bool,
+    stopped: Option<Stop>,
+    summary: Summary,
+}
+
+async fn walk(session: Session, planned: Planned, reporter: &mut Reporter, console: Console) -> anyhow::Result<Over> {
+    let Session { engine, situation } = session;
+    let scope = situation.addresses();
+    let mut run = Run::new(Arc::clone(&engine), situation.recorded);
+    let adoption = planned.adoption(scope, &situation.config, situation.namespace, Vec::new());
+    // Nothing is running yet, so the plan cannot be stale.
+    let _ = run.adopt(adoption);
+    let stopped = drive::to_the_end(&mut run, reporter, console).await?;
+    Ok(Over { walked: true, stopped, summary: reporter.summary() })
+}
+
+fn verdict(over: Over) -> String {
+    let Summary { created, updated, destroyed, failed, skipped } = over.summary;
+    let counts = format!("{created} created, {updated} updated, {destroyed} destroyed");
+    match (over.stopped, failed + skipped) {
+        (Some(_), _) => format!("Stopped: {counts}, {failed} failed, {skipped} skipped."),
+        (None, 0) => format!("Applied: {counts}."),
+        (None, _) => format!("Incomplete: {counts}, {failed} failed, {skipped} skipped."),
+    }
+}

@@ -1,0 +1,63 @@
+//! `purlin controller`.
+
+use crate::cli::args::{ControllerArgs, Listening, LogFormat};
+use crate::cli::failure::{Exit, Failure};
+use crate::cli::output::Console;
+use crate::controller;
+use crate::controller::options::{ElectionTimes, Options, own_namespace, own_pod};
+use crate::execute::Limits;
+use crate::process::{Shutdown, telemetry};
+
+/// Runs the command until it is stopped.
+pub async fn run(args: ControllerArgs, console: Console) -> anyhow::Result<Exit> {
+    let format = match args.log_format {
+        LogFormat::Json => telemetry::LogFormat::Json,
+        LogFormat::Text => telemetry::LogFormat::Text,
+    };
+    telemetry::init(format, args.log_level.as_deref())?;
+    let options = options(args)?;
+    console.notice(&format!("Controller, records in namespace {}", options.namespace));
+    let shutdown = Shutdown::default();
+    let signals = shutdown.clone().on_signals();
+    tokio::select! {
+        ended = controller::run(options, shutdown) => ended?,
+        failed = signals => failed?,
+    }
+    Ok(Exit::Success)
+}
+
+fn options(args: ControllerArgs) -> anyhow::Result<Options> {
+    let namespace = args.namespace.or_else(own_namespace).ok_or_else(|| {
+        Failure::hinted("the namespace for records is not known outside of a Pod", "name it with --namespace")
+    })?;
+    let election = args.leader_elect.then_some(ElectionTimes {
+        lease: args.lease_duration,
+        renew: args.lease_renew_deadline,
+        retry: args.lease_retry_period,
+    });
+    if election.is_some_and(|times| times.lease <= times.renew || times.renew <= times.retry) {
+        return Err(Failure::hinted(
+            "these lease times cannot work: a leader must try to renew, and give up, before others take over",
+            "keep --lease-duration > --lease-renew-deadline > --lease-retry-period",
+        ));
+    }
+    Ok(Options {
+        kubeconfig: args.kubeconfig,
+        context: args.context,
+        namespace,
+        pod: own_pod(),
+        watch_namespaces: args.watch_namespaces,
+        default_service_account: args.default_service_account,
+        limits: Limits {
+            total: args.concurrency as usize,
+            per_namespace: args.concurrency_per_namespace as usize,
+            lease_duration: args.lease_duration,
+        },
+        grace: args.grace_period,
+        metrics_address: match args.metrics_address {
+            Listening::On(address) => Some(address),
+            Listening::Off => None,
+        },
+        election,
+    })
+}

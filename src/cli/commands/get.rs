@@ -1,0 +1,160 @@
+//! `purlin get`: objects in a table, as `kubectl get` has it.
+
+use serde::Serialize;
+
+use crate::api;
+use crate::cli::args::{Format, GetArgs};
+use crate::cli::cluster;
+use crate::cli::failure::{Exit, Failure};
+use crate::cli::json::{DiagnosticJson, FORMAT_VERSION};
+use crate::cli::look;
+use crate::cli::options::{Files, Planning, Target, names};
+use crate::cli::output::Console;
+use crate::cli::situation::{Planned, Purpose, Situation};
+use crate::cli::table::Table;
+use crate::model::{Action, Address, Change, Diagnostic, Diagnostics, ObjectStatus, Record};
+
+/// One line of the table.
+#[derive(Debug, Serialize)]
+pub struct Row {
+    address: String,
+    #[serde(rename = "type")]
+    type_name: String,
+    ready: bool,
+    id: String,
+    /// What will be done, empty for nothing.
+    action: String,
+    /// The condition reason, when it is not ready.
+    reason: String,
+    message: String,
+}
+
+/// Runs the command.
+pub async fn run(args: GetArgs, console: Console) -> anyhow::Result<Exit> {
+    let (rows, diagnostics) = match Target::decide(args.target) {
+        Target::Files(files) => from_files(files, console).await?,
+        Target::Cluster(cluster) => {
+            let resources = cluster::resources(&cluster, console).await?;
+            (resources.iter().map(from_status).collect(), Diagnostics::new())
+        }
+    };
+    let wanted = |row: &Row| args.name.as_deref().is_none_or(|name| matches(name, &row.address));
+    let rows: Vec<Row> = rows.into_iter().filter(wanted).collect();
+    if let Some(name) = args.name.filter(|_| rows.is_empty()) {
+        return Err(Failure::hinted(format!("there is no object `{name}`"), "`purlin get` lists all of them"));
+    }
+    show(&rows, &diagnostics, args.output, console)?;
+    Ok(Exit::Success)
+}
+
+fn matches(name: &str, address: &str) -> bool {
+    address.parse::<Address>().is_ok_and(|address| names(name, &address))
+}
+
+fn show(rows: &[Row], diagnostics: &Diagnostics, format: Format, console: Console) -> anyhow::Result<()> {
+    if format == Format::Json {
+        let diagnostics: Vec<_> = DiagnosticJson::all(diagnostics).collect();
+        return console.result(|out| {
+            write!(out, "{{\"formatVersion\":\"{FORMAT_VERSION}\",\"objects\":")?;
+            serde_json::to_writer(&mut *out, rows)?;
+            out.write_all(b",\"diagnostics\":")?;
+            serde_json::to_writer(&mut *out, &diagnostics)?;
+            out.write_all(b"}\n")
+        });
+    }
+    console.diagnostics(diagnostics);
+    if rows.is_empty() {
+        console.notice("There are no objects.");
+        return Ok(());
+    }
+    let mut table = Table::new(["NAME", "READY", "TYPE", "ID", "ACTION", "MESSAGE"]);
+    for row in rows {
+        let ready = if row.ready { "True" } else { "False" };
+        let cells = [&row.address, ready, &row.type_name, &row.id, &row.action, &row.message];
+        table.push(cells.map(str::to_owned));
+    }
+    console.result(|out| table.write(out))
+}
+
+/// With files: what the next apply would do with each object. With records alone: how each object was left.
+async fn from_files(files: Files, console: Console) -> anyhow::Result<(Vec<Row>, Diagnostics)> {
+    let planning = Planning::without_refresh();
+    let sources_given = !files.sources.is_empty();
+    let view = look::view(Target::Files(files), planning.limits, console).await?;
+    if !sources_given {
+        let rows = view.situation.recorded.values().map(|stored| from_record(&stored.record)).collect();
+        return Ok((rows, view.situation.problems));
+    }
+    let planned = view.situation.plan(&view.engine, &planning, Purpose::default()).await?;
+    let rows = planned.plan.changes.iter().map(|change| from_change(change, &view.situation)).collect();
+    let Planned { diagnostics, .. } = planned;
+    let general = diagnostics.into_iter().filter(|found| found.address.is_none()).collect();
+    Ok((rows, general))
+}
+
+fn from_change(change: &Change, situation: &Situation) -> Row {
+    let id = change.before.as_ref().and_then(|before| before.get("id")?.as_str()).unwrap_or_default();
+    let ready = matches!(change.action, Action::NoOp | Action::Record);
+    let leftover = change.deposed.map(|key| format!("deposed {key}"));
+    let problem = situation.config.instances.get(&change.address).and_then(|instance| instance.problems.first());
+    let why = match change.replace_paths.as_slice() {
+        _ if !change.message.is_empty() => Some(change.message.clone()),
+        [] => change.because.clone().or_else(|| problem.map(Diagnostic::message)),
+        paths => Some(format!("forced by {}", paths.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))),
+    };
+    let message = [leftover, why].into_iter().flatten().collect::<Vec<_>>().join("; ");
+    Row {
+        address: change.address.to_string(),
+        type_name: change.type_name.to_string(),
+        ready,
+        id: id.to_owned(),
+        action: if ready { String::new() } else { format!("{:?}", change.action) },
+        reason: change.blocked.or(change.hold_destroy).map(|reason| reason.to_string()).unwrap_or_default(),
+        message,
+    }
+}
+
+fn from_record(record: &Record) -> Row {
+    let current = record.current.as_deref();
+    let settled = current.is_some_and(|object| object.status == ObjectStatus::Ready) && record.intent.is_none();
+    let leftovers = match record.deposed.len() {
+        0 => String::new(),
+        count => format!("{count} deposed"),
+    };
+    let message = match (&record.intent, current.map(|object| object.status)) {
+        (Some(intent), _) => format!("{} is open since {:.0}", intent.operation.as_str(), intent.started),
+        (None, Some(ObjectStatus::Tainted)) => "tainted: the next apply replaces it".to_owned(),
+        (None, Some(ObjectStatus::Interrupted)) => "interrupted: the next apply looks at it first".to_owned(),
+        (None, Some(ObjectStatus::Ready) | None) => leftovers,
+    };
+    Row {
+        address: record.address.to_string(),
+        type_name: record.type_name.to_string(),
+        ready: settled,
+        id: current.and_then(|object| object.id()).unwrap_or_default().to_owned(),
+        action: record.intent.as_ref().map(|intent| intent.operation.as_str().to_owned()).unwrap_or_default(),
+        reason: String::new(),
+        message,
+    }
+}
+
+/// What the controller says about a Resource; nothing said yet is not ready.
+fn from_status(resource: &api::Resource) -> Row {
+    let status = resource.status.clone().unwrap_or_default();
+    let ready = status.conditions.iter().find(|condition| condition.type_ == "Ready");
+    let current = Some(status.observed_generation) == resource.metadata.generation;
+    let is_ready = current && ready.is_some_and(|condition| condition.status == "True");
+    Row {
+        address: resource.metadata.name.clone().unwrap_or_default(),
+        type_name: resource.spec.type_name.clone(),
+        ready: is_ready,
+        id: status.id.unwrap_or_default(),
+        action: status.pending.map(|pending| pending.action).unwrap_or_default(),
+        reason: ready.filter(|_| !is_ready).map(|condition| condition.reason.clone()).unwrap_or_default(),
+        message: match ready {
+            Some(_) if !current => "the controller has not seen the latest change yet".to_owned(),
+            Some(condition) => condition.message.clone(),
+            None => "the controller has not seen it yet".to_owned(),
+        },
+    }
+}

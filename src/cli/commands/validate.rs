@@ -1,0 +1,32 @@
+//! `purlin validate`: everything that can be said about files without planning them.
+
+use crate::cli::args::{Format, ValidateArgs};
+use crate::cli::failure::Exit;
+use crate::cli::json::{DiagnosticJson, FORMAT_VERSION};
+use crate::cli::output::Console;
+use crate::cli::situation::has_errors;
+use crate::cli::{json, local};
+
+/// Runs the command. Text goes to standard output: the problems are the result here.
+pub fn run(args: &ValidateArgs, console: Console) -> anyhow::Result<Exit> {
+    let checked = local::check(&args.filenames);
+    let problems = &checked.diagnostics;
+    let failed = has_errors(problems);
+    match args.output {
+        Format::Json => {
+            let diagnostics: Vec<_> = DiagnosticJson::all(problems).collect();
+            let report =
+                serde_json::json!({"formatVersion": FORMAT_VERSION, "valid": !failed, "diagnostics": diagnostics});
+            console.result(|out| json::line(out, &report))?;
+        }
+        Format::Text => {
+            console.diagnostics(problems);
+            let count = checked.resources;
+            let noun = if count == 1 { "Resource" } else { "Resources" };
+            if !failed {
+                console.result(|out| writeln!(out, "{count} {noun} checked, no errors."))?;
+            }
+        }
+    }
+    Ok(Exit::of(failed, false, false))
+}

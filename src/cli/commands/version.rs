@@ -1,0 +1,21 @@
+//! `purlin version`.
+
+use crate::cli::args::{Format, VersionArgs};
+use crate::cli::failure::Exit;
+use crate::cli::json;
+use crate::cli::output::Console;
+
+/// The version of this program.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// Runs the command.
+pub fn run(args: &VersionArgs, console: Console) -> anyhow::Result<Exit> {
+    console.result(|out| match args.output {
+        Format::Text => writeln!(out, "purlin {VERSION}"),
+        Format::Json => json::line(
+            out,
+            &serde_json::json!({"version": VERSION, "formatVersion": json::FORMAT_VERSION, "apiVersion": crate::api::API_VERSION}),
+        ),
+    })?;
+    Ok(Exit::Success)
+}

@@ -1,0 +1,5 @@
+//! `purlin dev`: the reconcile loop on a watched folder. What the controller is for a cluster, this is for files.
+
+pub mod backoff;
+pub mod reconcile;
+pub mod watch;

@@ -1,0 +1,160 @@
+//! The JSON that the CLI itself writes (`docs/formats.md`). Plans and graphs are written by `plan::render` and
+//! `graph::render`.
+
+use std::io::{self, Write};
+
+use jiff::Timestamp;
+use serde::{Serialize, Serializer};
+
+use crate::execute::{Progress, ProgressKind, Summary};
+use crate::model::{Address, DeposedKey, Diagnostic, Operation, Severity};
+
+pub use crate::plan::render::json::FORMAT_VERSION;
+
+/// Writes one value on a line of its own.
+pub fn line(out: &mut dyn Write, value: &impl Serialize) -> io::Result<()> {
+    serde_json::to_writer(&mut *out, value)?;
+    out.write_all(b"\n")
+}
+
+/// A problem as JSON shows it.
+#[derive(Debug, Serialize)]
+pub struct DiagnosticJson<'a> {
+    severity: Severity,
+    address: Option<&'a Address>,
+    summary: String,
+    detail: String,
+}
+
+impl<'a> DiagnosticJson<'a> {
+    /// The place, the cause and the hint all go into `detail`: the format has no field of their own for them.
+    pub fn new(diagnostic: &'a Diagnostic) -> Self {
+        let Diagnostic { severity, address, path, source, summary, detail, hint, .. } = diagnostic;
+        let place = source.as_ref().map(|source| format!("at {source}"));
+        let cause = (!detail.is_empty()).then(|| detail.clone());
+        let hint = hint.as_ref().map(|hint| format!("hint: {hint}"));
+        let parts: Vec<String> = [place, cause, hint].into_iter().flatten().collect();
+        let summary = path.as_ref().map_or_else(|| summary.clone(), |path| format!("{path}: {summary}"));
+        Self { severity: *severity, address: address.as_ref(), summary, detail: parts.join("; ") }
+    }
+
+    /// All of a list.
+    pub fn all(diagnostics: &'a [Diagnostic]) -> impl Iterator<Item = Self> {
+        diagnostics.iter().map(Self::new)
+    }
+}
+
+/// A problem as a line of a stream of events.
+#[derive(Debug, Serialize)]
+pub struct DiagnosticEvent<'a> {
+    event: &'static str,
+    #[serde(flatten)]
+    diagnostic: DiagnosticJson<'a>,
+}
+
+impl<'a> DiagnosticEvent<'a> {
+    /// The line of a problem.
+    pub fn new(diagnostic: &'a Diagnostic) -> Self {
+        Self { event: "diagnostic", diagnostic: DiagnosticJson::new(diagnostic) }
+    }
+}
+
+/// Something that happened to a step.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StepEvent<'a> {
+    event: &'static str,
+    node: String,
+    address: &'a Address,
+    operation: Operation,
+    deposed_key: Option<DeposedKey>,
+    #[serde(serialize_with = "with_microseconds")]
+    at: Timestamp,
+    error: Option<String>,
+}
+
+impl<'a> StepEvent<'a> {
+    /// The line of an event.
+    pub fn new(progress: &'a Progress) -> Self {
+        let (event, error) = match &progress.kind {
+            ProgressKind::Started => ("started", None),
+            ProgressKind::Finished => ("finished", None),
+            ProgressKind::Failed { message, .. } => ("failed", Some(message.clone())),
+            ProgressKind::Skipped { because_of } => {
+                ("skipped", because_of.as_ref().map(|step| format!("`{}` failed", step.id())))
+            }
+        };
+        let step = &progress.step;
+        Self {
+            event,
+            node: step.id(),
+            address: &step.address,
+            operation: step.operation,
+            deposed_key: step.deposed,
+            at: progress.at,
+            error,
+        }
+    }
+}
+
+/// Readers may compare times as text, so every one has the same number of digits.
+fn with_microseconds<S: Serializer>(at: &Timestamp, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(&format_args!("{at:.6}"))
+}
+
+/// The last line of a stream of events.
+#[derive(Debug, Serialize)]
+pub struct SummaryEvent {
+    event: &'static str,
+    #[serde(flatten)]
+    summary: Summary,
+}
+
+impl SummaryEvent {
+    /// The line of a summary.
+    pub fn new(summary: Summary) -> Self {
+        Self { event: "summary", summary }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Reason, Source, Step};
+
+    fn written(value: &impl Serialize) -> String {
+        serde_json::to_string(value).unwrap()
+    }
+
+    #[test]
+    fn events_have_every_field_and_six_digits() {
+        let step = Step {
+            address: "web[0]".parse().unwrap(),
+            deposed: Some(DeposedKey(0x8e7c_df03)),
+            operation: Operation::Destroy,
+            replaces: true,
+        };
+        let at = Timestamp::from_millisecond(1_700_000_000_500).unwrap();
+        let event = Progress { step, at, kind: ProgressKind::Started };
+        assert_eq!(
+            written(&StepEvent::new(&event)),
+            r#"{"event":"started","node":"web[0] destroy (deposed 8e7cdf03)","address":"web[0]","operation":"destroy","deposedKey":"8e7cdf03","at":"2023-11-14T22:13:20.500000Z","error":null}"#
+        );
+        assert_eq!(
+            written(&SummaryEvent::new(Summary { created: 1, ..Summary::default() })),
+            r#"{"event":"summary","created":1,"updated":0,"destroyed":0,"failed":0,"skipped":0}"#
+        );
+    }
+
+    #[test]
+    fn diagnostics_tell_where_in_the_detail() {
+        let address: Address = "db".parse().unwrap();
+        let diagnostic = Diagnostic::error(&address, Reason::InvalidConfig, "no such argument")
+            .from_source(Some(Source { file: "app.yaml".into(), line: 7 }))
+            .hint("remove it");
+        assert_eq!(
+            written(&DiagnosticEvent::new(&diagnostic)),
+            r#"{"event":"diagnostic","severity":"error","address":"db","summary":"no such argument","detail":"at app.yaml:7; hint: remove it"}"#
+        );
+    }
+}

@@ -1,0 +1,210 @@
+//! Local mode: the desired state is in files, the records are in one SQLite file.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use futures::StreamExt as _;
+use futures::stream;
+
+use super::cluster;
+use super::failure::Failure;
+use super::look::{self, View};
+use super::options::Files;
+use super::output::Console;
+use super::situation::Situation;
+use super::state::records::{Editor, Records};
+use crate::driver::Registry;
+use crate::driver::kubernetes_object::{KubernetesObject, OwnerScope};
+use crate::execute::{self, Engine, HolderState, Limits, Recovery};
+use crate::load::{self, Config};
+use crate::model::{Address, Diagnostics, Holder, Reason, Stored, Value};
+use crate::plan::Held;
+use crate::process::{Random as _, SystemClock, SystemRandom};
+use crate::store::{Loaded, StateError, StateFile};
+
+/// How many open intents are settled at once.
+const RECOVERIES: usize = 16;
+
+/// A situation with the state file open and locked, and an engine that writes to it.
+pub struct Session {
+    /// Everything that steps need.
+    pub engine: Arc<Engine>,
+    /// What was found, with every open intent settled that can be.
+    pub situation: Situation,
+}
+
+/// What `validate` found.
+pub struct Checked {
+    /// How many Resources there are.
+    pub resources: usize,
+    /// All problems.
+    pub diagnostics: Diagnostics,
+}
+
+/// What the files say; without any, that nothing is wanted.
+#[derive(Debug, Default)]
+pub struct Wanted {
+    /// What is wanted, and what could not be read.
+    pub config: Config,
+    /// `ns` of expressions.
+    pub namespace: Value,
+    /// Problems that concern no Resource.
+    pub problems: Diagnostics,
+}
+
+/// Reads the files and the records, and changes nothing: not even the state file is made.
+pub async fn look(files: &Files, limits: Limits, console: Console) -> anyhow::Result<View> {
+    console.notice(&target_line(files));
+    let wanted = read(&files.sources);
+    let engine = look::planning_engine(drivers(files).await?, limits);
+    let Some(snapshot) = StateFile::read(&files.state)? else {
+        return Ok(View { engine, situation: situation(wanted, Loaded::default()) });
+    };
+    let wanted = in_namespace(wanted, snapshot.namespace, files)?;
+    let mut situation = situation(wanted, snapshot.loaded);
+    // A command that only looks cannot settle anything.
+    let way_out =
+        if snapshot.in_use { "another process is at work" } else { "a run was cut; `purlin apply` settles it" };
+    situation.hold_open_intents(way_out);
+    Ok(View { engine, situation })
+}
+
+/// Reads the files, locks and reads the records, and settles what a crash left open.
+pub async fn open(files: &Files, limits: Limits, console: Console) -> anyhow::Result<Session> {
+    console.notice(&target_line(files));
+    let wanted = read(&files.sources);
+    let wanted = if wanted.config.instances.is_empty() {
+        // Nothing is wanted of any namespace, so it is the one whose records are there.
+        in_namespace(wanted, StateFile::read(&files.state)?.and_then(|found| found.namespace), files)?
+    } else {
+        wanted
+    };
+    let holder = holder();
+    let state = StateFile::open(&files.state, &wanted.config.namespace, holder.clone())?;
+    let mut situation = situation(wanted, state.load_all()?);
+    let engine = Arc::new(engine(drivers(files).await?, state, limits, holder));
+    settle_open_intents(&engine, &mut situation).await;
+    Ok(Session { engine, situation })
+}
+
+/// Reads files for `validate`.
+pub fn check(sources: &[PathBuf]) -> Checked {
+    let wanted = read(sources);
+    let mut diagnostics = wanted.problems;
+    let instances = wanted.config.instances.values();
+    diagnostics.extend(instances.flat_map(|instance| instance.problems.iter().cloned()));
+    Checked { resources: wanted.config.instances.len(), diagnostics }
+}
+
+/// Reads the desired state. What could not be read is told, whatever else is planned.
+pub fn read(sources: &[PathBuf]) -> Wanted {
+    if sources.is_empty() {
+        return Wanted::default();
+    }
+    let load::Loaded { config, namespace, diagnostics } = load::read(sources);
+    let problems = config.incomplete.iter().cloned().chain(diagnostics).collect();
+    Wanted { config, namespace, problems }
+}
+
+/// Puts files and records together.
+pub fn situation(wanted: Wanted, loaded: Loaded) -> Situation {
+    let Wanted { config, namespace, problems } = wanted;
+    let held = loaded.unreadable.into_iter().map(|found| (found.address, unreadable(found.message))).collect();
+    let config = Arc::new(config);
+    Situation { config, recorded: loaded.records, namespace, problems, held, destroy_orphans: true }
+}
+
+fn unreadable(message: String) -> Held {
+    Held { reason: Reason::RecordUnreadable, message }
+}
+
+/// A state file serves one namespace. Files without any Resource are of whichever it is.
+pub fn in_namespace(mut wanted: Wanted, recorded: Option<String>, files: &Files) -> anyhow::Result<Wanted> {
+    match recorded {
+        Some(held) if wanted.config.instances.is_empty() => wanted.config.namespace = held.into(),
+        Some(held) if *held != *wanted.config.namespace => {
+            let (path, wanted) = (files.state.clone(), wanted.config.namespace.to_string());
+            return Err(StateError::OtherNamespace { path, held, wanted }.into());
+        }
+        _ => {}
+    }
+    Ok(wanted)
+}
+
+fn holder() -> Holder {
+    Holder { pod: "".into(), process: SystemRandom.uuid().into() }
+}
+
+fn engine(drivers: Registry, state: StateFile, limits: Limits, holder: Holder) -> Engine {
+    Engine::new(drivers, Arc::new(state), Arc::new(SystemClock), Arc::new(SystemRandom), limits, holder)
+}
+
+/// The built-in drivers. No client is made here: most sets of files need none.
+async fn drivers(files: &Files) -> anyhow::Result<Registry> {
+    let scope = OwnerScope::Fixed(owner(files).into());
+    let clock = Arc::new(SystemClock);
+    let kubernetes = match &files.kubeconfig {
+        None => KubernetesObject::local(scope, clock),
+        Some(path) => KubernetesObject::as_client(cluster::client_of(path).await?, scope, clock),
+    };
+    Ok(Registry::built_in(kubernetes))
+}
+
+/// Tells the objects of one state file from those of another.
+fn owner(files: &Files) -> String {
+    let path = std::path::absolute(&files.state).unwrap_or_else(|_| files.state.clone());
+    format!("file:{}", path.display())
+}
+
+/// We hold the lock of the state file, so whoever wrote an intent is gone.
+async fn settle_open_intents(engine: &Engine, situation: &mut Situation) {
+    let open: Vec<(Address, Stored)> = situation
+        .recorded
+        .iter()
+        .filter(|(_, stored)| stored.record.intent.is_some())
+        .map(|(address, stored)| (address.clone(), stored.clone()))
+        .collect();
+    let config = Arc::clone(&situation.config);
+    let settled = stream::iter(open).map(|(address, stored)| {
+        let instance = config.instances.get(&address).cloned();
+        async move {
+            let recovery = execute::recover(engine, &stored, instance.as_deref(), HolderState::Gone).await;
+            (address, recovery)
+        }
+    });
+    let settled: Vec<(Address, Recovery)> = settled.buffer_unordered(RECOVERIES).collect().await;
+    for (address, recovery) in settled {
+        match recovery {
+            Recovery::Settled(stored) => drop(situation.recorded.insert(address, stored)),
+            Recovery::Erased => drop(situation.recorded.remove(&address)),
+            Recovery::Held(held, _) => drop(situation.held.insert(address, held)),
+        }
+    }
+}
+
+fn target_line(files: &Files) -> String {
+    let sources: Vec<String> = files.sources.iter().map(|source| source.display().to_string()).collect();
+    let state = files.state.display();
+    match sources.as_slice() {
+        [] => format!("Working on the records in {state}"),
+        sources => format!("Working on files in {}, records in {state}", sources.join(", ")),
+    }
+}
+
+/// The records of a state file, to look at.
+pub fn records(files: &Files, console: Console) -> anyhow::Result<Loaded> {
+    console.notice(&target_line(files));
+    Ok(StateFile::read(&files.state)?.map(|snapshot| snapshot.loaded).unwrap_or_default())
+}
+
+/// The records of a state file, locked for editing. A file that is not there is not made.
+pub fn open_records(files: &Files, console: Console) -> anyhow::Result<Records> {
+    console.notice(&target_line(files));
+    let namespace = StateFile::read(&files.state)?.and_then(|snapshot| snapshot.namespace).ok_or_else(|| {
+        let message = format!("nothing is recorded in `{}`", files.state.display());
+        Failure::hinted(message, "name the state file with --state; `purlin apply` makes it")
+    })?;
+    let state = StateFile::open(&files.state, &namespace, holder())?;
+    let Loaded { records, .. } = state.load_all()?;
+    Ok(Records { recorded: records, editor: Editor::File(state) })
+}

@@ -1,0 +1,69 @@
+//! Looks at a target without changing anything: what `plan`, `graph`, `explain` and `get` start from.
+
+use std::sync::Arc;
+
+use futures::future::{BoxFuture, FutureExt as _};
+
+use super::options::Target;
+use super::output::Console;
+use super::situation::Situation;
+use super::{cluster, local};
+use crate::driver::Registry;
+use crate::execute::{Engine, Journal, JournalError, Limits};
+use crate::model::{Holder, Record, Version};
+use crate::process::{SystemClock, SystemRandom};
+
+/// A situation, and an engine that can plan but not write.
+pub struct View {
+    /// Drivers, clock, randomness.
+    pub engine: Engine,
+    /// What was found.
+    pub situation: Situation,
+}
+
+/// Looks at a target that must say what is wanted.
+pub async fn wanted(target: Target, limits: Limits, console: Console, command: &str) -> anyhow::Result<View> {
+    if let Target::Files(files) = &target {
+        files.require_sources(command)?;
+    }
+    view(target, limits, console).await
+}
+
+/// Looks at a target.
+pub async fn view(target: Target, limits: Limits, console: Console) -> anyhow::Result<View> {
+    match target {
+        Target::Files(files) => local::look(&files, limits, console).await,
+        Target::Cluster(cluster) => cluster::look(&cluster, limits, console).await,
+    }
+}
+
+/// An engine for planning only.
+pub fn planning_engine(drivers: Registry, limits: Limits) -> Engine {
+    let holder = Holder { pod: "".into(), process: "".into() };
+    Engine::new(drivers, Arc::new(ReadOnly), Arc::new(SystemClock), Arc::new(SystemRandom), limits, holder)
+}
+
+/// The journal of a command that only looks: it refuses every write, so that a mistake here cannot become one.
+struct ReadOnly;
+
+impl ReadOnly {
+    fn refuse<T: Send + 'static>(record: &Record) -> BoxFuture<'static, Result<T, JournalError>> {
+        let message = "this command writes nothing".to_owned();
+        let error = JournalError::Unavailable { address: record.address.clone(), message };
+        async move { Err(error) }.boxed()
+    }
+}
+
+impl Journal for ReadOnly {
+    fn intend(&self, record: Arc<Record>, _: Option<Version>) -> BoxFuture<'_, Result<Version, JournalError>> {
+        Self::refuse(&record)
+    }
+
+    fn record(&self, record: Arc<Record>, _: Version) -> BoxFuture<'_, Result<Version, JournalError>> {
+        Self::refuse(&record)
+    }
+
+    fn erase(&self, record: Arc<Record>, _: Version) -> BoxFuture<'_, Result<(), JournalError>> {
+        Self::refuse(&record)
+    }
+}

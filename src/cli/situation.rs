@@ -1,0 +1,169 @@
+//! What a command starts from, wherever it was read: the desired state, the records, and what stands in the way.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::args::RefreshChoice;
+use super::failure::Failure;
+use super::options::Planning;
+use crate::execute::{self, Adoption, Engine};
+use crate::graph::{self, ActionGraph};
+use crate::load::Config;
+use crate::model::{Action, Address, Change, Diagnostic, Diagnostics, Reason, Recorded, Severity, Value};
+use crate::plan::{Held, Mode, Plan, PlanOptions, Refresh, RunningStep};
+
+/// Desired and recorded state of one namespace.
+#[derive(Clone, Debug, Default)]
+pub struct Situation {
+    /// What is wanted.
+    pub config: Arc<Config>,
+    /// What is recorded.
+    pub recorded: Recorded,
+    /// `ns` of expressions.
+    pub namespace: Value,
+    /// Problems that concern no object of the plan, such as files that could not be read.
+    pub problems: Diagnostics,
+    /// Objects that must be left alone for now.
+    pub held: BTreeMap<Address, Held>,
+    /// A record without a Resource is an orphan (files), or abandoned (cluster).
+    pub destroy_orphans: bool,
+}
+
+/// A plan with its graph, and everything there is to say about it.
+#[derive(Debug, Default)]
+pub struct Planned {
+    /// What will be done.
+    pub plan: Plan,
+    /// In which order.
+    pub graph: ActionGraph,
+    /// All problems: of reading, planning and ordering.
+    pub diagnostics: Diagnostics,
+}
+
+/// What a plan is for, besides the flags of the command.
+#[derive(Clone, Debug, Default)]
+pub struct Purpose {
+    /// Towards the configuration, or towards nothing.
+    pub mode: Mode,
+    /// Steps under way.
+    pub running: Vec<RunningStep>,
+    /// Cap on failed creations in a row.
+    pub max_failed_creates: Option<u32>,
+}
+
+impl Purpose {
+    /// Towards nothing.
+    pub fn destroy() -> Self {
+        Self { mode: Mode::Destroy, ..Self::default() }
+    }
+}
+
+impl Situation {
+    /// Plans, and orders the steps.
+    pub async fn plan(&self, engine: &Engine, planning: &Planning, purpose: Purpose) -> anyhow::Result<Planned> {
+        self.require_known(&planning.replace)?;
+        let options = PlanOptions {
+            mode: purpose.mode,
+            refresh: refresh(planning.refresh),
+            replace: planning.replace.clone(),
+            held: self.held.clone(),
+            running: purpose.running,
+            seed: engine.random.number(),
+            namespace_value: self.namespace.clone(),
+            destroy_orphans: self.destroy_orphans,
+            max_failed_creates: purpose.max_failed_creates,
+            ..PlanOptions::default()
+        };
+        let plan = execute::plan(engine, &self.config, &self.recorded, &options).await;
+        let (graph, warnings) = graph::build(&plan, &self.config, &self.recorded, &options.running);
+        let diagnostics = self.all_diagnostics(&plan, warnings);
+        Ok(Planned { plan, graph, diagnostics })
+    }
+
+    /// Every object that is wanted or recorded.
+    pub fn addresses(&self) -> BTreeSet<Address> {
+        self.config.instances.keys().chain(self.recorded.keys()).cloned().collect()
+    }
+
+    /// Leaves objects with an open operation alone. `way_out` says who closes it.
+    pub fn hold_open_intents(&mut self, way_out: &str) {
+        for (address, stored) in &self.recorded {
+            if let Some(intent) = &stored.record.intent {
+                let (operation, started) = (intent.operation.as_str(), intent.started);
+                let message = format!("the {operation} that began at {started:.0} is running or was cut; {way_out}");
+                self.held.insert(address.clone(), Held { reason: Reason::OperationInProgress, message });
+            }
+        }
+    }
+
+    fn require_known(&self, replace: &BTreeSet<Address>) -> anyhow::Result<()> {
+        let known =
+            |address: &&Address| self.config.instances.contains_key(*address) || self.recorded.contains_key(*address);
+        match replace.iter().find(|address| !known(address)) {
+            None => Ok(()),
+            Some(address) => Err(Failure::hinted(
+                format!("--replace names `{address}`, which is neither wanted nor recorded"),
+                "`purlin get` lists the objects",
+            )),
+        }
+    }
+
+    /// What reading found may have been repeated by the plan, as the reason for which it holds something.
+    fn all_diagnostics(&self, plan: &Plan, warnings: Diagnostics) -> Diagnostics {
+        let general: Vec<&Diagnostic> = plan.diagnostics.iter().filter(|found| found.address.is_none()).collect();
+        let mut all: Diagnostics = self.problems.iter().filter(|problem| !general.contains(problem)).cloned().collect();
+        all.extend(plan.diagnostics.iter().cloned());
+        all.extend(warnings);
+        all
+    }
+}
+
+/// Records do not say yet when they were last read, so none is known to be due.
+fn refresh(choice: RefreshChoice) -> Refresh {
+    match choice {
+        RefreshChoice::All => Refresh::All,
+        RefreshChoice::None => Refresh::None,
+        RefreshChoice::Due => Refresh::Due(BTreeSet::new()),
+    }
+}
+
+impl Planned {
+    /// The plan as a run takes it.
+    pub fn adoption(
+        self,
+        scope: BTreeSet<Address>,
+        config: &Arc<Config>,
+        namespace: Value,
+        running: Vec<RunningStep>,
+    ) -> Adoption {
+        Adoption { scope, config: Arc::clone(config), plan: self.plan, graph: self.graph, namespace, running }
+    }
+
+    /// Whether something is wrong: the exit code is 1 then, whatever else is done.
+    pub fn has_errors(&self) -> bool {
+        has_errors(&self.diagnostics)
+    }
+
+    /// Whether anything outside of the records would change.
+    pub fn has_changes(&self) -> bool {
+        self.plan.changes.iter().any(is_change)
+    }
+
+    /// Whether there is any step, be it one that only writes a record.
+    pub fn has_steps(&self) -> bool {
+        !self.graph.is_empty()
+    }
+}
+
+/// Whether a list of problems holds an error.
+pub fn has_errors(diagnostics: &[Diagnostic]) -> bool {
+    diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error)
+}
+
+/// Whether a change is one in the eyes of a user.
+pub fn is_change(change: &Change) -> bool {
+    match change.action {
+        Action::NoOp | Action::Record | Action::Blocked => false,
+        Action::Create | Action::Update | Action::Replace | Action::Destroy | Action::Forget => true,
+    }
+}

@@ -1,0 +1,153 @@
+//! `purlin state`: looks at records, and repairs them by compare-and-swap.
+
+use super::edit::{self, Edited};
+use super::records;
+use super::rows;
+use crate::cli::args::{
+    Format, StateCommand, StateEditArgs, StateListArgs, StateReleaseArgs, StateRemoveArgs, StateShowArgs,
+};
+use crate::cli::failure::{Exit, Failure};
+use crate::cli::options::{Target, address};
+use crate::cli::output::Console;
+use crate::cli::table::Table;
+use crate::cli::{cluster, json};
+use crate::model::{Address, Record};
+
+/// Runs the command.
+pub async fn run(command: StateCommand, console: Console) -> anyhow::Result<Exit> {
+    match command {
+        StateCommand::List(args) => return list(args, console).await,
+        StateCommand::Show(args) => show(args, console).await?,
+        StateCommand::Rm(args) => remove(args, console).await?,
+        StateCommand::Taint(args) => edit(args, edit::taint, "is tainted: the next plan replaces it", console).await?,
+        StateCommand::Untaint(args) => edit(args, edit::untaint, "is not tainted any more", console).await?,
+        StateCommand::Unprotect(args) => edit(args, edit::unprotect, "is not protected any more", console).await?,
+        StateCommand::Release(args) => release(args, console).await?,
+    }
+    Ok(Exit::Success)
+}
+
+async fn list(args: StateListArgs, console: Console) -> anyhow::Result<Exit> {
+    let records = records::read(Target::decide(args.target), console).await?;
+    let mut rows = records.recorded.values().flat_map(|stored| rows::rows(&stored.record));
+    let exit = Exit::of(!records.diagnostics.is_empty(), false, false);
+    if args.output == Format::Json {
+        console.result(|out| rows::write_json(out, &mut rows, &records.diagnostics))?;
+        return Ok(exit);
+    }
+    console.diagnostics(&records.diagnostics);
+    let mut table = Table::new(["ADDRESS", "TYPE", "STATUS", "DEPOSED", "ID"]);
+    for row in rows {
+        let id = row.values.get("id").and_then(|id| id.as_str()).unwrap_or_default().to_owned();
+        let key = row.deposed_key.map(|key| key.to_string()).unwrap_or_default();
+        table.push([row.address.to_string(), row.type_name.to_owned(), row.status.to_owned(), key, id]);
+    }
+    if table.is_empty() {
+        console.notice("Nothing is recorded.");
+        return Ok(exit);
+    }
+    console.result(|out| table.write(out))?;
+    Ok(exit)
+}
+
+async fn show(args: StateShowArgs, console: Console) -> anyhow::Result<()> {
+    let address = address(&args.address)?;
+    let records = records::read(Target::decide(args.target), console).await?;
+    let Some(stored) = records.recorded.get(&address) else { return Err(not_recorded(&address)) };
+    let mut rows = rows::rows(&stored.record);
+    if args.output == Format::Json {
+        return console.result(|out| rows::write_json(out, &mut rows, &[]));
+    }
+    console.result(|out| {
+        for row in rows {
+            let leftover = row.deposed_key.map(|key| format!(" (deposed {key})")).unwrap_or_default();
+            writeln!(out, "{}", console.paint.strong(&format!("{address}{leftover}")))?;
+            writeln!(out, "  type:    {}\n  status:  {}", row.type_name, row.status)?;
+            let order = if row.create_before_destroy { "creates first" } else { "destroys first" };
+            writeln!(out, "  replace: {order}")?;
+            let dependencies: Vec<String> = row.dependencies.iter().map(ToString::to_string).collect();
+            if !dependencies.is_empty() {
+                writeln!(out, "  used:    {}", dependencies.join(", "))?;
+            }
+            out.write_all(b"  values:  ")?;
+            json::line(out, &row.values)?;
+        }
+        Ok(())
+    })
+}
+
+async fn remove(args: StateRemoveArgs, console: Console) -> anyhow::Result<()> {
+    let address = address(&args.address)?;
+    let target = Target::decide(args.target);
+    let records = records::open(target.clone(), console).await?;
+    let Some(stored) = records.recorded.get(&address) else {
+        return remove_annotation(target, &address, args.yes, console).await;
+    };
+    let edited = edit::remove(&stored.record, args.force)?;
+    let mut question = edit::removal(&stored.record);
+    if matches!(target, Target::Cluster(_)) {
+        question.push_str(" Unless its Resource is deleted or suspended, the controller will create it anew.");
+    }
+    confirm(&question, args.yes, console)?;
+    records.editor.write(stored, edited).await?;
+    console.notice(&format!("`{address}` is forgotten."));
+    Ok(())
+}
+
+/// A Resource may say that it has a record when there is none (`RecordMissing`): then that is what is forgotten.
+async fn remove_annotation(target: Target, address: &Address, yes: bool, console: Console) -> anyhow::Result<()> {
+    let Target::Cluster(target) = target else { return Err(not_recorded(address)) };
+    confirm(&format!("`{address}` has no record. It is taken never to have been made."), yes, console)?;
+    cluster::remove_annotation(&target, address).await?;
+    console.notice(&format!("`{address}` is forgotten."));
+    Ok(())
+}
+
+async fn edit(
+    args: StateEditArgs,
+    edit: fn(&Record) -> anyhow::Result<Edited>,
+    done: &str,
+    console: Console,
+) -> anyhow::Result<()> {
+    let address = address(&args.address)?;
+    let records = records::open(Target::decide(args.target), console).await?;
+    let Some(stored) = records.recorded.get(&address) else { return Err(not_recorded(&address)) };
+    let edited = edit(&stored.record)?;
+    records.editor.write(stored, edited).await?;
+    console.notice(&format!("`{address}` {done}."));
+    Ok(())
+}
+
+async fn release(args: StateReleaseArgs, console: Console) -> anyhow::Result<()> {
+    let Target::Cluster(target) = Target::decide(args.target) else {
+        return Err(Failure::hinted(
+            "files have no finalizers, so there is nothing to release",
+            "to forget an object and let it stay: `purlin state rm ADDRESS`",
+        ));
+    };
+    let wanted = args.address.as_deref().map(address).transpose()?;
+    let what = wanted.as_ref().map_or("Every Resource of the namespace".to_owned(), |address| format!("`{address}`"));
+    let question =
+        format!("{what} loses its finalizer. Objects and records stay; applying the Resource again adopts them.");
+    confirm(&question, args.yes, console)?;
+    let released = cluster::release(&target, wanted.as_ref()).await?;
+    console.notice(&format!("{released} released."));
+    Ok(())
+}
+
+fn confirm(what: &str, yes: bool, console: Console) -> anyhow::Result<()> {
+    if yes {
+        return Ok(());
+    }
+    if !console.can_ask {
+        return Err(Failure::hinted("there is no terminal to ask for confirmation on", "add --yes"));
+    }
+    match console.ask(&format!("{what}\nOnly `yes` is taken for a yes: "))?.as_str() {
+        "yes" => Ok(()),
+        _ => Err(Failure::hinted("not confirmed", "nothing was changed")),
+    }
+}
+
+fn not_recorded(address: &Address) -> anyhow::Error {
+    Failure::hinted(format!("nothing is recorded of `{address}`"), "`purlin state list` lists what is")
+}

@@ -1,0 +1,44 @@
+//! Records for the tests of this module.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use crate::model::{Holder, Intent, ObjectStatus, Operation, Record, RecordedObject, Value};
+
+/// A record of nothing yet.
+pub fn record(name: &str) -> Record {
+    Record::empty("default".into(), name.parse().unwrap(), "".into(), "terraform_data".into())
+}
+
+/// A complete object that depends on `db`.
+pub fn object() -> RecordedObject {
+    RecordedObject {
+        value: Value::map([("id", Value::from("1"))]),
+        private: Arc::from([]),
+        identity: None,
+        schema_version: 0,
+        status: ObjectStatus::Ready,
+        dependencies: Arc::from(["db".parse().unwrap()]),
+        create_before_destroy: false,
+        prevent_destroy: true,
+        skip_destroy: false,
+        provider_config: "".into(),
+        service_account: "".into(),
+    }
+}
+
+/// The record with an operation under way.
+pub fn with_intent(mut record: Record, operation: Operation) -> Record {
+    record.intent = Some(Box::new(Intent {
+        operation,
+        operation_id: "op".into(),
+        holder: Holder { pod: "".into(), process: "p".into() },
+        epoch: 1,
+        started: Timestamp::UNIX_EPOCH,
+        deadline: Timestamp::UNIX_EPOCH,
+        deposed: None,
+        planned: None,
+    }));
+    record
+}

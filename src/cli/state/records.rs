@@ -1,0 +1,70 @@
+//! Records of a target, to look at or to edit.
+
+use super::edit::Edited;
+use crate::cli::cluster::ClusterEditor;
+use crate::cli::options::Target;
+use crate::cli::output::Console;
+use crate::cli::{cluster, local};
+use crate::model::{Diagnostic, Diagnostics, Reason, Recorded, Stored};
+use crate::store::{StateFile, Unreadable};
+
+/// Records that may be written.
+pub struct Records {
+    /// The records.
+    pub recorded: Recorded,
+    /// Writes them.
+    pub editor: Editor,
+}
+
+/// Writes edited records by compare-and-swap, and tells at once when that fails.
+pub enum Editor {
+    /// Into a state file that we hold the lock of.
+    File(StateFile),
+    /// Into the Secrets of a controller.
+    Cluster(ClusterEditor),
+}
+
+impl Editor {
+    /// Writes what has become of a record.
+    pub async fn write(&self, stored: &Stored, edited: Edited) -> anyhow::Result<()> {
+        let state = match self {
+            Self::Cluster(editor) => return editor.write(stored, edited).await,
+            Self::File(state) => state,
+        };
+        match edited {
+            Edited::To(record) => state.write(&record, Some(stored.version)).await.map(drop)?,
+            Edited::Erased => state.delete(&stored.record.address, stored.version).await?,
+        }
+        Ok(())
+    }
+}
+
+/// Records as they are now.
+pub struct Seen {
+    /// The records.
+    pub recorded: Recorded,
+    /// Those that could not be read.
+    pub diagnostics: Diagnostics,
+}
+
+/// Reads the records of a target.
+pub async fn read(target: Target, console: Console) -> anyhow::Result<Seen> {
+    let loaded = match target {
+        Target::Files(files) => local::records(&files, console)?,
+        Target::Cluster(cluster) => cluster::records(&cluster, console).await?,
+    };
+    Ok(Seen { recorded: loaded.records, diagnostics: loaded.unreadable.iter().map(diagnostic).collect() })
+}
+
+/// Opens the records of a target for editing: a state file is locked meanwhile.
+pub async fn open(target: Target, console: Console) -> anyhow::Result<Records> {
+    match target {
+        Target::Files(files) => local::open_records(&files, console),
+        Target::Cluster(cluster) => cluster::open_records(&cluster, console).await,
+    }
+}
+
+fn diagnostic(unreadable: &Unreadable) -> Diagnostic {
+    let text = "the record cannot be read";
+    Diagnostic::error(&unreadable.address, Reason::RecordUnreadable, text).because(&unreadable.message)
+}

@@ -1,0 +1,9 @@
+//! The command line as a process: what it prints, where, and with which exit code.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod apply;
+mod dev;
+mod formats;
+mod problems;
+mod sandbox;
+mod state;

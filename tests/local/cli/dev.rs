@@ -1,0 +1,37 @@
+//! `purlin dev`: the folder is edited, and everything follows.
+
+use super::sandbox::{Sandbox, Started, manifest};
+
+fn dev(sandbox: &Sandbox, objects: &[&str]) -> Started {
+    let mut dev = sandbox.start(&["dev", "-f", "files"]);
+    dev.until("the first objects are made", |_| sandbox.path("purlin.db").exists() && sandbox.recorded() == objects);
+    dev
+}
+
+#[test]
+fn edits_are_followed() {
+    let sandbox = Sandbox::new();
+    sandbox.objects(&[("a", &[])]);
+    let mut dev = dev(&sandbox, &["a"]);
+    sandbox.write("files/more.yaml", &manifest("b", &["a"]));
+    dev.until("b is made", |_| sandbox.recorded() == ["a", "b"]);
+    sandbox.remove("files/more.yaml");
+    dev.until("b is destroyed", |_| sandbox.recorded() == ["a"]);
+    dev.signal("INT");
+    assert_eq!(dev.end().code(), Some(0));
+}
+
+#[test]
+fn nothing_is_destroyed_while_a_file_cannot_be_read() {
+    let sandbox = Sandbox::new();
+    sandbox.write("files/a.yaml", &manifest("a", &[]));
+    sandbox.write("files/b.yaml", &manifest("b", &[]));
+    let mut dev = dev(&sandbox, &["a", "b"]);
+    sandbox.write("files/b.yaml", "not: [closed\n");
+    dev.until("the file is complained about", |dev| dev.err().contains("files/b.yaml"));
+    // Another edit shows that the loop goes on: what it makes comes after the decision about b.
+    sandbox.write("files/c.yaml", &manifest("c", &[]));
+    dev.until("c is made", |_| sandbox.recorded() == ["a", "b", "c"]);
+    sandbox.remove("files/b.yaml");
+    dev.until("b is destroyed", |_| sandbox.recorded() == ["a", "c"]);
+}

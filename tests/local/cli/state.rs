@@ -1,0 +1,63 @@
+//! `purlin state`.
+
+use super::sandbox::{Sandbox, manifest};
+
+/// A protected object, and another one that uses it.
+fn protected() -> Sandbox {
+    let sandbox = Sandbox::new();
+    let text = manifest("keep", &[]) + "  lifecycle: { preventDestroy: true }\n";
+    sandbox.write("files/keep.yaml", &text);
+    sandbox.write("files/other.yaml", &manifest("other", &["keep"]));
+    sandbox.ok(&["apply", "-f", "files", "--yes"]);
+    sandbox
+}
+
+#[test]
+fn a_tainted_object_is_replaced() {
+    let sandbox = protected();
+    sandbox.ok(&["state", "taint", "other"]);
+    assert_eq!(sandbox.json(&["state", "show", "other", "-o", "json"])["objects"][0]["status"], "tainted");
+    let plan = sandbox.json(&["plan", "-f", "files", "-o", "json"]);
+    assert_eq!(plan["changes"][1]["action"], "Replace");
+    sandbox.ok(&["state", "untaint", "other"]);
+    assert_eq!(sandbox.run(&["plan", "-f", "files", "--detailed-exitcode"]).code, Some(0));
+    sandbox.run(&["state", "untaint", "other"]).one_error();
+}
+
+#[test]
+fn a_forgotten_object_stays_and_is_unknown() {
+    let sandbox = protected();
+    let refused = sandbox.run(&["state", "rm", "other"]);
+    refused.one_error();
+    assert!(refused.stderr.contains("--yes"), "{refused:?}");
+    sandbox.ok(&["state", "rm", "other", "--yes"]);
+    assert_eq!(sandbox.recorded(), ["keep"]);
+    sandbox.run(&["state", "show", "other"]).one_error();
+}
+
+#[test]
+fn a_protected_orphan_can_be_let_go() {
+    let sandbox = protected();
+    sandbox.remove("files/keep.yaml");
+    sandbox.write("files/other.yaml", &manifest("other", &[]));
+    assert_eq!(sandbox.run(&["apply", "-f", "files", "--yes"]).code, Some(1));
+    assert_eq!(sandbox.recorded(), ["keep", "other"]);
+    sandbox.ok(&["state", "unprotect", "keep"]);
+    sandbox.ok(&["apply", "-f", "files", "--yes"]);
+    assert_eq!(sandbox.recorded(), ["other"]);
+}
+
+#[test]
+fn release_is_for_clusters() {
+    let sandbox = protected();
+    let ran = sandbox.run(&["state", "release", "--all"]);
+    ran.one_error();
+    assert!(ran.stderr.contains("state rm"), "{ran:?}");
+}
+
+#[test]
+fn editing_makes_no_state_file() {
+    let sandbox = Sandbox::new();
+    sandbox.run(&["state", "taint", "a", "--state", "none.db"]).one_error();
+    assert!(!sandbox.path("none.db").exists());
+}

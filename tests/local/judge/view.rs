@@ -1,0 +1,223 @@
+//! A plan, seen with the judge's eyes: whether it may be made at all, and what it permits.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use purlin::model::{Action, Address, Change, Diagnostics, ObjectStatus, Reason, Recorded, ReplaceOrder, Value};
+use purlin::plan::{Plan, RunningStep};
+
+use super::rules::{self, Facts, Node, Order};
+use super::wish::Wish;
+use super::witness::Permit;
+use super::world::World;
+
+/// Everything there is to see when a plan is made.
+pub(super) struct View<'a> {
+    pub wish: &'a Wish,
+    pub records: &'a Recorded,
+    pub plan: &'a Plan,
+    pub warnings: &'a Diagnostics,
+    pub running: &'a [RunningStep],
+    pub requested: &'a BTreeSet<Address>,
+    pub world: &'a World,
+}
+
+impl View<'_> {
+    pub(super) fn facts(&self) -> Facts {
+        let mut facts = Facts::default();
+        for name in self.wish.wants.keys().filter(|name| self.wish.wanted(name).is_some()) {
+            let want = &self.wish.wants[name];
+            let x = Address::single(name.as_str());
+            // What is being deleted and still referred to stays, so it counts.
+            let targets = want.targets().into_iter().filter(|target| self.wish.wants.contains_key(target));
+            facts.wants.insert(x.clone(), targets.map(Address::single).collect());
+            let replaces = |change: &&Change| change.address == x && change.action == Action::Replace;
+            if want.create_first == Some(true) || (want.orphan && self.current_changes().any(|c| replaces(&c))) {
+                facts.asks.insert(x.clone());
+            }
+            facts.wanted.insert(x);
+        }
+        for (x, stored) in self.records {
+            if let Some(current) = &stored.record.current {
+                facts.used.insert(x.clone(), current.dependencies.iter().cloned().collect());
+                if current.create_before_destroy {
+                    facts.flagged.insert(x.clone());
+                }
+            }
+            for (key, object) in &stored.record.deposed {
+                facts.leftovers.insert((x.clone(), *key), object.dependencies.iter().cloned().collect());
+            }
+        }
+        for change in &self.plan.changes {
+            let x = change.address.clone();
+            match change.deposed {
+                Some(key) if matches!(change.action, Action::Destroy | Action::Forget) => {
+                    facts.removed.insert((x, key));
+                }
+                Some(_) => {}
+                None => {
+                    if change.hold_destroy.is_some() {
+                        facts.held.insert(x.clone());
+                    }
+                    facts.actions.insert(x, change.action);
+                }
+            }
+        }
+        facts
+    }
+
+    fn current_changes(&self) -> impl Iterator<Item = &Change> {
+        self.plan.changes.iter().filter(|change| change.deposed.is_none())
+    }
+
+    /// The order that the rules ask for.
+    pub(super) fn order(&self) -> Order {
+        let facts = self.facts();
+        rules::order(&facts, &rules::create_first(&facts))
+    }
+
+    /// Objects to what the plan must not be. Gives what may be destroyed because of it, and whose objects it forgets.
+    pub(super) fn judge(&self) -> Result<(BTreeMap<String, Permit>, BTreeSet<String>), String> {
+        self.is_whole()?;
+        let facts = self.facts();
+        if self.running.is_empty() {
+            self.creates_first_as_it_must(&facts)?;
+            self.tells_who_fell_back()?;
+        }
+        let mut permits = BTreeMap::new();
+        let mut forgets = BTreeSet::new();
+        for change in &self.plan.changes {
+            if change.action == Action::Forget || change.forget {
+                forgets.insert(change.address.to_string());
+            }
+            if let Some(id) = self.destroyed(change)? {
+                permits.insert(id, self.permit(&facts, change));
+            }
+        }
+        Ok((permits, forgets))
+    }
+
+    /// Every wanted or recorded object once, every leftover once.
+    fn is_whole(&self) -> Result<(), String> {
+        let mut expected: Vec<_> = self
+            .records
+            .iter()
+            .flat_map(|(x, stored)| stored.record.deposed.keys().map(|key| (x.clone(), Some(*key))))
+            .collect();
+        let wanted = self.wish.wants.keys().map(|name| Address::single(name.as_str()));
+        let recorded = self.records.iter().filter(|(_, stored)| stored.record.current.is_some());
+        let objects: BTreeSet<Address> = wanted.chain(recorded.map(|(x, _)| x.clone())).collect();
+        expected.extend(objects.into_iter().map(|x| (x, None)));
+        expected.sort();
+        let mut told: Vec<_> = self.plan.changes.iter().map(|c| (c.address.clone(), c.deposed)).collect();
+        told.sort();
+        let missing: Vec<_> = expected.iter().filter(|one| !told.contains(one)).collect();
+        let twice = told.windows(2).any(|pair| pair[0] == pair[1]);
+        // An emptied record, or a Resource that is going and never had an object, may be told of or not.
+        if (!missing.is_empty() && self.running.is_empty() && !missing.iter().all(|(x, _)| self.is_going(x))) || twice {
+            return Err(format!("the plan tells of {told:?}, and should of {expected:?}"));
+        }
+        Ok(())
+    }
+
+    fn is_going(&self, x: &Address) -> bool {
+        self.wish.wants.get(&*x.name).is_some_and(|want| want.deleting) && !self.records.contains_key(x)
+    }
+
+    fn creates_first_as_it_must(&self, facts: &Facts) -> Result<(), String> {
+        let first = rules::create_first(facts);
+        for change in self.current_changes().filter(|change| change.action == Action::Replace) {
+            let expected =
+                if first.contains(&change.address) { ReplaceOrder::CreateFirst } else { ReplaceOrder::DestroyFirst };
+            if change.order != Some(expected) {
+                return Err(format!("{}: planned as {:?}, and should be {expected:?}", change.address, change.order));
+            }
+        }
+        for (x, lifecycle) in self.plan.lifecycle.iter().filter(|(x, _)| facts.wanted.contains(x)) {
+            if lifecycle.create_before_destroy != first.contains(x) {
+                return Err(format!("{x}: its effective flag is told as {}", lifecycle.create_before_destroy));
+            }
+        }
+        Ok(())
+    }
+
+    fn tells_who_fell_back(&self) -> Result<(), String> {
+        let told: BTreeSet<Address> = self
+            .warnings
+            .iter()
+            .filter(|warning| warning.reason == Reason::ReleaseFellBack)
+            .filter_map(|warning| warning.address.clone())
+            .collect();
+        let order = self.order();
+        if told == order.fell_back {
+            return Ok(());
+        }
+        Err(format!("{told:?} are said to have fallen back, and {:?} should have", order.fell_back))
+    }
+
+    /// The thing that the change destroys. An objection when it is a healthy one that nobody wants destroyed.
+    fn destroyed(&self, change: &Change) -> Result<Option<String>, String> {
+        let x = &change.address;
+        let Some(record) = self.records.get(x).map(|stored| &stored.record) else { return Ok(None) };
+        let object = match change.deposed {
+            Some(key) => record.deposed.get(&key),
+            None => record.current.as_ref(),
+        };
+        let Some(object) = object else { return Ok(None) };
+        let Some(id) = object.id().map(str::to_owned) else { return Ok(None) };
+        let is_running = self.running.iter().any(|running| running.step.address == *x);
+        let want = self.wish.wanted(&x.name);
+        match (change.action, change.deposed) {
+            (Action::Destroy, Some(_)) => Ok(Some(id)),
+            (Action::Destroy, None) if want.is_some() && !is_running => Err(format!("{x}: destroyed, though wanted")),
+            (Action::Destroy, None) => Ok(Some(id)),
+            (Action::Replace, _) => {
+                if change.hold_destroy.is_some() || change.forget {
+                    return Ok(None);
+                }
+                let is_whole = object.status == ObjectStatus::Ready && !self.requested.contains(x);
+                if is_whole && !is_running && !self.must_be_replaced(x, &id) {
+                    return Err(format!("{x}: replaced, though {id} is as it should be"));
+                }
+                Ok(Some(id))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    fn must_be_replaced(&self, x: &Address, id: &str) -> bool {
+        let (Some(want), Some(thing)) = (self.wish.wanted(&x.name), self.world.thing(id)) else { return true };
+        if thing.arguments["shape"] != Value::from(format!("s{}", want.shape).as_str()) {
+            return true;
+        }
+        let changes = |target: &String| {
+            let change = self.current_changes().find(|change| *change.address.name == **target);
+            change.is_some_and(|change| matches!(change.action, Action::Create | Action::Replace))
+        };
+        let current = |target: &String| {
+            let record = self.records.get(&Address::single(target.as_str()))?;
+            Some(Value::from(record.record.current.as_ref()?.id()?))
+        };
+        let anchors = Value::list(want.anchors.iter().filter_map(current));
+        want.anchors.iter().any(changes) || thing.arguments["anchors"] != anchors
+    }
+
+    /// Who may still use a thing when it is destroyed: those that follow a delete-first replacement, and those for
+    /// whom the rules give up the safer order.
+    fn permit(&self, facts: &Facts, change: &Change) -> Permit {
+        let x = &change.address;
+        let order = rules::order(facts, &rules::create_first(facts));
+        let this = match change.deposed {
+            Some(key) => Node::L(x.clone(), key),
+            None => Node::D(x.clone()),
+        };
+        let destroys_first = change.order == Some(ReplaceOrder::DestroyFirst);
+        let follows = |other: &&Change| {
+            let makes = matches!(other.action, Action::Create | Action::Update | Action::Replace | Action::Record);
+            let pair = (this.clone(), Node::C(other.address.clone()));
+            makes && (destroys_first || order.dropped.contains(&pair) || order.fell_back.contains(x))
+        };
+        let forgotten = |other: &&Change| other.action == Action::Forget;
+        let followers = self.plan.changes.iter().filter(|other| follows(other) || forgotten(other));
+        Permit { follow_later: followers.map(|other| other.address.to_string()).collect() }
+    }
+}

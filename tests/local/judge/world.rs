@@ -1,0 +1,350 @@
+//! The world outside: things that are made, changed and destroyed by calls, with failures drawn from dice. It knows
+//! nothing of plans; it notes what every call did, and who still used what was destroyed.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use purlin::driver::{ApplyRequest, ApplyResponse, CallContext, CreateRecovery, Driver};
+use purlin::model::{
+    Attribute, AttributeType, Diagnostics, DriverError, ErrorKind, ObjectState, Path, PlanRequest, PlanResponse,
+    RecordedObject, Schema, Value,
+};
+
+use super::witness::Witness;
+use crate::kit::{Crash, Dice};
+
+/// The type of everything in this world.
+pub(super) const TYPE: &str = "thing";
+
+/// What a configuration may set. `shape` and `anchors` cannot be changed in place.
+const ARGUMENTS: [&str; 5] = ["label", "links", "notes", "shape", "anchors"];
+const FIXED: [&str; 2] = ["shape", "anchors"];
+
+/// One thing.
+#[derive(Clone, Debug)]
+pub(super) struct Thing {
+    pub id: String,
+    pub address: String,
+    pub arguments: BTreeMap<&'static str, Value>,
+    /// Changes with every update.
+    pub echo: String,
+    /// The operation that made it.
+    pub made_by: String,
+}
+
+impl Thing {
+    /// Whether one of its arguments holds the id of another thing.
+    pub(super) fn uses(&self, id: &str) -> bool {
+        ["links", "anchors"].iter().any(|name| match self.arguments.get(name) {
+            Some(Value::List(items)) => items.iter().any(|item| item.as_str() == Some(id)),
+            _ => false,
+        })
+    }
+
+    fn value(&self) -> Value {
+        let arguments = self.arguments.iter().map(|(name, value)| (*name, value.clone()));
+        Value::map(arguments.chain([("id", self.id.as_str().into()), ("echo", self.echo.as_str().into())]))
+    }
+
+    fn state(&self) -> ObjectState {
+        ObjectState { value: self.value(), private: Arc::from([]), identity: None }
+    }
+}
+
+/// A call between its beginning and its effect.
+#[derive(Clone)]
+struct Call {
+    address: String,
+    operation: String,
+    prior: Option<String>,
+    planned: Option<Value>,
+}
+
+#[derive(Default)]
+struct State {
+    things: BTreeMap<String, Thing>,
+    in_flight: BTreeMap<u64, Call>,
+    made: u64,
+    failures: usize,
+}
+
+/// The driver of the world.
+pub(super) struct World {
+    state: Mutex<State>,
+    pub dice: Arc<Dice>,
+    pub crash: Arc<Crash>,
+    pub witness: Arc<Witness>,
+    pub recovery: CreateRecovery,
+}
+
+impl World {
+    pub(super) fn new(dice: Arc<Dice>, crash: Arc<Crash>, witness: Arc<Witness>, recovery: CreateRecovery) -> Self {
+        Self { state: Mutex::default(), dice, crash, witness, recovery }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap()
+    }
+
+    /// From now on so many of a hundred calls fail.
+    pub(super) fn set_failures(&self, percent: usize) {
+        self.lock().failures = percent;
+    }
+
+    /// Everything that exists.
+    pub(super) fn things(&self) -> Vec<Thing> {
+        self.lock().things.values().cloned().collect()
+    }
+
+    pub(super) fn thing(&self, id: &str) -> Option<Thing> {
+        self.lock().things.get(id).cloned()
+    }
+
+    /// Somebody else destroys a thing.
+    pub(super) fn lose(&self, id: &str) {
+        self.lock().things.remove(id);
+    }
+
+    /// The process has died: what it had asked for and what had no effect yet has one, or never will.
+    pub(super) fn settle_in_flight(&self) {
+        let calls = std::mem::take(&mut self.lock().in_flight);
+        for call in calls.into_values() {
+            if self.dice.chance(40) {
+                self.effect(&call);
+            }
+        }
+    }
+
+    /// Others get their turn, so that steps interleave in every way.
+    async fn pause(&self) {
+        for _ in 0..self.dice.below(6) {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    fn effect(&self, call: &Call) -> ApplyResponse {
+        match (&call.prior, &call.planned) {
+            (None, Some(planned)) => self.create(call, planned),
+            (Some(prior), Some(planned)) => self.update(call, prior, planned),
+            (Some(prior), None) => self.destroy(call, prior),
+            (None, None) => failed("a call for nothing", ErrorKind::Terminal),
+        }
+    }
+
+    fn create(&self, call: &Call, planned: &Value) -> ApplyResponse {
+        let existing = self.lock().things.values().find(|thing| thing.made_by == call.operation).cloned();
+        if let Some(thing) = existing {
+            // The same call again: it finishes what it began.
+            if self.recovery != CreateRecovery::Repeat {
+                self.witness.object(format!("{}: the create {} was called twice", call.address, call.operation));
+            }
+            return ApplyResponse { object: Some(thing.state()), error: None, ..ApplyResponse::default() };
+        }
+        let failure = self.failure();
+        if failure == Some(false) {
+            return failed("no room", self.error_kind());
+        }
+        self.witness.sees_create(&call.address, &call.operation, &self.things());
+        let mut state = self.lock();
+        state.made += 1;
+        let id = format!("{}-{}", call.address, state.made);
+        let echo = format!("{id}#0");
+        let arguments = arguments(planned);
+        let (address, made_by) = (call.address.clone(), call.operation.clone());
+        let thing = Thing { id: id.clone(), address, arguments, echo, made_by };
+        let object = Some(thing.state());
+        state.things.insert(id, thing);
+        ApplyResponse {
+            object,
+            error: failure.map(|_| error("made half way", ErrorKind::Transient)),
+            ..ApplyResponse::default()
+        }
+    }
+
+    fn update(&self, call: &Call, prior: &str, planned: &Value) -> ApplyResponse {
+        self.witness.sees_update(&call.address, &call.operation);
+        let failure = self.failure();
+        let mut state = self.lock();
+        state.made += 1;
+        let made = state.made;
+        let Some(thing) = state.things.get_mut(prior) else {
+            return failed("there is no such thing", ErrorKind::Terminal);
+        };
+        if failure == Some(false) {
+            return failed("not now", ErrorKind::Transient);
+        }
+        let wanted = arguments(planned);
+        if FIXED.iter().any(|name| wanted[name] != thing.arguments[name]) {
+            self.witness.object(format!("{}: an update changes what cannot be changed in place", call.address));
+        }
+        if failure == Some(true) {
+            // Half of it was done.
+            thing.arguments.insert("label", wanted["label"].clone());
+        } else {
+            thing.arguments = wanted;
+        }
+        thing.echo = format!("{}#{made}", thing.id);
+        let object = Some(thing.state());
+        ApplyResponse {
+            object,
+            error: failure.map(|_| error("changed half way", ErrorKind::Transient)),
+            ..ApplyResponse::default()
+        }
+    }
+
+    fn destroy(&self, call: &Call, prior: &str) -> ApplyResponse {
+        if self.failure().is_some() {
+            return failed("cannot let go", ErrorKind::Transient);
+        }
+        self.witness.sees_destroy(&call.address, &call.operation, prior, &self.things());
+        self.lock().things.remove(prior);
+        ApplyResponse::default()
+    }
+
+    /// Whether this call fails: not at all, without an effect, or with half of its effect.
+    fn failure(&self) -> Option<bool> {
+        let percent = self.lock().failures;
+        self.dice.chance(percent).then(|| self.dice.chance(50))
+    }
+
+    fn error_kind(&self) -> ErrorKind {
+        if self.dice.chance(50) { ErrorKind::Transient } else { ErrorKind::Terminal }
+    }
+}
+
+fn arguments(value: &Value) -> BTreeMap<&'static str, Value> {
+    ARGUMENTS.iter().map(|name| (*name, value.get(name).cloned().unwrap_or_default())).collect()
+}
+
+fn error(message: &str, kind: ErrorKind) -> DriverError {
+    DriverError { kind, message: message.into(), path: None, hint: None }
+}
+
+fn failed(message: &str, kind: ErrorKind) -> ApplyResponse {
+    ApplyResponse { object: None, error: Some(error(message, kind)), ..ApplyResponse::default() }
+}
+
+impl Driver for World {
+    fn schema(&self, type_name: &str) -> Option<Arc<Schema>> {
+        let attribute = |computed: bool| Attribute {
+            kind: AttributeType::Any,
+            required: false,
+            optional: !computed,
+            computed,
+            sensitive: false,
+            description: String::new(),
+        };
+        let arguments = ARGUMENTS.iter().map(|name| (Arc::from(*name), attribute(false)));
+        let results = ["id", "echo"].iter().map(|name| (Arc::from(*name), attribute(true)));
+        (type_name == TYPE).then(|| Arc::new(Schema { version: 0, attributes: arguments.chain(results).collect() }))
+    }
+
+    fn validate<'a>(&'a self, _: &'a CallContext, _: &'a Value) -> BoxFuture<'a, Result<Diagnostics, DriverError>> {
+        async { Ok(Vec::new()) }.boxed()
+    }
+
+    fn read<'a>(
+        &'a self,
+        _: &'a CallContext,
+        object: &'a RecordedObject,
+    ) -> BoxFuture<'a, Result<Option<ObjectState>, DriverError>> {
+        async move {
+            self.pause().await;
+            let state = self.lock();
+            Ok(object.id().and_then(|id| state.things.get(id)).map(Thing::state))
+        }
+        .boxed()
+    }
+
+    fn plan<'a>(
+        &'a self,
+        _: &'a CallContext,
+        request: PlanRequest,
+    ) -> BoxFuture<'a, Result<PlanResponse, DriverError>> {
+        async move {
+            if self.dice.chance(30) {
+                self.pause().await;
+            }
+            let wanted = arguments(&request.config);
+            let prior = request.prior.as_ref().map(|prior| &prior.value);
+            let differs = |name: &&str| {
+                prior.is_none_or(|prior| wanted[*name].has_unknown() || prior.get(name) != Some(&wanted[*name]))
+            };
+            let changes = ARGUMENTS.iter().any(differs);
+            let kept = |name: &str| prior.and_then(|prior| prior.get(name)).cloned().unwrap_or(Value::Unknown);
+            let echo = if changes { Value::Unknown } else { kept("echo") };
+            let planned = Value::map(wanted.iter().map(|(name, value)| (*name, value.clone())))
+                .with("id", kept("id"))
+                .with("echo", echo);
+            let fixed = FIXED.iter().filter(|name| prior.is_some() && differs(name));
+            let requires_replace = fixed.map(|name| Path::default().name(*name)).collect();
+            Ok(PlanResponse { planned, requires_replace, private: Arc::from([]), identity: None })
+        }
+        .boxed()
+    }
+
+    fn apply<'a>(&'a self, context: &'a CallContext, request: ApplyRequest) -> BoxFuture<'a, ApplyResponse> {
+        async move {
+            let call = Call {
+                address: context.address.to_string(),
+                operation: context.operation_id.to_string(),
+                prior: request.prior.as_ref().map(|prior| prior.id().unwrap_or_default().to_owned()),
+                planned: request.planned,
+            };
+            let ticket = {
+                let mut state = self.lock();
+                state.made += 1;
+                let ticket = state.made;
+                state.in_flight.insert(ticket, call.clone());
+                ticket
+            };
+            self.pause().await;
+            self.crash.point().await;
+            self.lock().in_flight.remove(&ticket);
+            let response = self.effect(&call);
+            self.crash.point().await;
+            self.pause().await;
+            response
+        }
+        .boxed()
+    }
+
+    fn import<'a>(
+        &'a self,
+        _: &'a CallContext,
+        id: &'a str,
+    ) -> BoxFuture<'a, Result<Option<ObjectState>, DriverError>> {
+        async move { Ok(self.lock().things.get(id).map(Thing::state)) }.boxed()
+    }
+
+    fn create_recovery(&self) -> CreateRecovery {
+        self.recovery
+    }
+
+    fn find_created<'a>(
+        &'a self,
+        context: &'a CallContext,
+        _: &'a Value,
+    ) -> BoxFuture<'a, Result<Option<ObjectState>, DriverError>> {
+        async move {
+            let state = self.lock();
+            Ok(state.things.values().find(|thing| *thing.made_by == *context.operation_id).map(Thing::state))
+        }
+        .boxed()
+    }
+
+    fn concurrency(&self) -> Option<usize> {
+        None
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        async {}.boxed()
+    }
+}
+
+/// The ids of the given things.
+pub(super) fn ids(things: &[Thing]) -> BTreeSet<String> {
+    things.iter().map(|thing| thing.id.clone()).collect()
+}

@@ -1,0 +1,100 @@
+//! The scenario files: what Purlin does, one behaviour a file, in `tests/scenarios/<topic>/<behaviour>.txt`.
+//!
+//! A file is a title, a text that names the trap, and rounds. A round starts with `== desired` (manifests, as a user
+//! writes them) or `== again` (the same manifests): a new process reads them, recovers what a crash left, plans, and
+//! carries the plan out. `== meanwhile desired` and `== meanwhile stop` happen while the calls that the script holds
+//! are under way; then these calls go on. `== script` says what goes wrong, `== options` how it is run; both are
+//! described in `file.rs`. All other sections are what must come out. `UPDATE_EXPECT=1 cargo test scenarios` writes
+//! them; whoever does that reads them against `docs/ordering.md` before they are committed.
+
+mod file;
+mod show;
+mod stage;
+mod taped;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use similar::TextDiff;
+
+fn files() -> Vec<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scenarios");
+    let mut files = Vec::new();
+    for topic in fs::read_dir(root).unwrap() {
+        let topic = topic.unwrap().path();
+        if topic.is_dir() {
+            files.extend(fs::read_dir(topic).unwrap().map(|file| file.unwrap().path()));
+        }
+    }
+    files.retain(|file| file.extension().is_some_and(|extension| extension == "txt"));
+    files.sort();
+    files
+}
+
+/// Plays a file; gives it as it should be.
+fn play(text: &str) -> Result<String, String> {
+    let scenario = file::parse(text)?;
+    crate::kit::block_on(stage::play(&scenario))
+}
+
+#[expect(clippy::disallowed_methods, reason = "the convention for tests that write their expectations")]
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
+#[test]
+fn scenarios_come_out_as_their_files_say() {
+    let update = variable("UPDATE_EXPECT").is_some();
+    let only = variable("SCENARIO");
+    let mut wrong = Vec::new();
+    let mut played = 0;
+    for path in files() {
+        let name = path.strip_prefix(env!("CARGO_MANIFEST_DIR")).unwrap_or(&path).display().to_string();
+        if only.as_ref().is_some_and(|only| !name.contains(only)) {
+            continue;
+        }
+        played += 1;
+        let text = fs::read_to_string(&path).unwrap();
+        match play(&text) {
+            Err(problem) => wrong.push(format!("{name}: {problem}")),
+            Ok(actual) if actual == text => {}
+            Ok(actual) if update => fs::write(&path, actual).unwrap(),
+            Ok(actual) => {
+                let diff = TextDiff::from_lines(&text, &actual);
+                let diff =
+                    diff.unified_diff().context_radius(4).header("as the file says", "as it came out").to_string();
+                wrong.push(format!("{name}:\n{diff}"));
+            }
+        }
+    }
+    assert!(played > 0, "no scenario was played");
+    let count = wrong.len();
+    assert!(
+        wrong.is_empty(),
+        "{}\n{count} of {played} scenarios are wrong (SCENARIO=<part of a name> plays one)",
+        wrong.join("\n\n")
+    );
+}
+
+#[test]
+fn a_scenario_says_nothing_about_secrets() {
+    for path in files() {
+        let text = fs::read_to_string(&path).unwrap();
+        for section in text.split("\n== ").skip(1) {
+            let is_input = ["desired", "meanwhile desired", "script"].iter().any(|input| section.starts_with(input));
+            assert!(is_input || !section.contains("s3cret"), "{} shows a sensitive value:\n{section}", path.display());
+        }
+    }
+}
+
+#[test]
+fn every_scenario_has_a_title_of_its_own_and_names_its_trap() {
+    let mut titles = std::collections::BTreeMap::new();
+    for path in files() {
+        let text = fs::read_to_string(&path).unwrap();
+        let scenario = file::parse(&text).unwrap();
+        assert!(scenario.trap.contains("Trap:"), "{} names no trap", path.display());
+        let other = titles.insert(scenario.title.clone(), path.clone());
+        assert!(other.is_none(), "{} and {} have one title", path.display(), other.unwrap_or_default().display());
+    }
+}

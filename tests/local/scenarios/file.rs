@@ -1,0 +1,238 @@
+//! The form of a scenario file.
+//!
+//! `== script`, a line each:
+//! - `<address> <call>: <answer>, ...`: what the driver answers. Calls: `validate`, `plan`, `read`, `import`, `create`,
+//!   `update`, `destroy`. Answers: `ok`, `fail [kind] [text]`, `partly [kind] [text]` (an error with an object),
+//!   `crash before`, `crash after`, `hold` (until what happens meanwhile has happened), `gone`, `invalid`. Kinds:
+//!   `transient`, `terminal`, `invalidConfig`, `forbidden`, `alreadyExists`.
+//! - `journal: crash|fail before|after intend|record|erase <address>`: once.
+//! - `world: lose <address>`, `world: lose leftover of <address>`, `world: put <id> <json>`,
+//!   `world: change <address> <attribute> <json>`: somebody else does it, before the round.
+//! - `record <address>: tainted|interrupted|unprotected`: the record is edited before the round.
+//! - `recovery: repeat|find|unknown`: how creates are recovered; in the first round only.
+//! - `clock: <seconds>`: so much time passes before the round.
+//!
+//! `== options`, a line each: `mode: destroy`, `refresh: none`, `replace: <address>`, `parallel: <n>`,
+//! `failed creates: <cap>`, `holder: unknown` (of open intents), `cluster` (Resources have UIDs and marks, and records
+//! without a Resource are abandoned), `deleting: <address>`, `show: values`.
+
+use purlin::driver::scripted::{Answer, Line, Operation, Script};
+use purlin::model::Address;
+use purlin::store::memory;
+use serde_json::{Value as Json, json};
+
+/// A file.
+#[derive(Debug, Default)]
+pub(super) struct Scenario {
+    pub title: String,
+    pub trap: String,
+    pub rounds: Vec<Round>,
+}
+
+/// What begins a round.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Start {
+    Desired(String),
+    Again,
+    MeanwhileDesired(String),
+    MeanwhileStop,
+}
+
+/// One round: what is given.
+#[derive(Debug)]
+pub(super) struct Round {
+    pub start: Start,
+    pub script: String,
+    pub options: String,
+}
+
+/// A line of a script.
+#[derive(Debug)]
+pub(super) enum Cue {
+    Driver(Line),
+    Journal(Fault),
+    Lose(Address),
+    LoseLeftover(Address),
+    Put(String, Json),
+    Change(Address, String, Json),
+    Record(Address, String),
+    Recovery(Box<Script>),
+    Clock(u64),
+}
+
+/// The journal stops once at this point.
+#[derive(Clone, Debug)]
+pub(super) struct Fault {
+    pub verdict: memory::Verdict,
+    pub moment: memory::Moment,
+    pub operation: memory::Operation,
+    pub address: Address,
+}
+
+/// The options of a round.
+#[derive(Debug, Default)]
+pub(super) struct Options {
+    pub destroy: bool,
+    pub refresh_none: bool,
+    pub replace: Vec<Address>,
+    pub parallel: Option<usize>,
+    pub failed_creates: Option<u32>,
+    pub holder_unknown: bool,
+    pub cluster: bool,
+    pub deleting: Vec<Address>,
+    pub show_values: bool,
+}
+
+pub(super) fn parse(text: &str) -> Result<Scenario, String> {
+    let mut sections = text.split("\n== ");
+    let head = sections.next().unwrap_or_default();
+    let (title, trap) = head.split_once('\n').ok_or("a title and a text come first")?;
+    let mut scenario = Scenario { title: title.to_owned(), trap: trap.trim().to_owned(), rounds: Vec::new() };
+    for section in sections {
+        let (name, body) = section.split_once('\n').unwrap_or((section, ""));
+        let body = body.trim_end().to_owned();
+        let start = match name.trim() {
+            "desired" => Start::Desired(body),
+            "again" => Start::Again,
+            "meanwhile desired" => Start::MeanwhileDesired(body),
+            "meanwhile stop" => Start::MeanwhileStop,
+            input @ ("script" | "options") => {
+                let round = scenario.rounds.last_mut().ok_or("a round starts with `== desired` or `== again`")?;
+                *(if input == "script" { &mut round.script } else { &mut round.options }) = body;
+                continue;
+            }
+            expected if super::show::SECTIONS.contains(&expected) => continue,
+            unknown => return Err(format!("unknown section `{unknown}`")),
+        };
+        scenario.rounds.push(Round { start, script: String::new(), options: String::new() });
+    }
+    Ok(scenario)
+}
+
+impl Round {
+    pub(super) fn cues(&self) -> Result<Vec<Cue>, String> {
+        self.script.lines().filter(|line| !line.trim().is_empty()).map(cue).collect()
+    }
+
+    pub(super) fn options(&self) -> Result<Options, String> {
+        let mut options = Options::default();
+        for line in self.options.lines().filter(|line| !line.trim().is_empty()) {
+            let (name, value) = line.split_once(':').map_or((line, ""), |(name, value)| (name, value.trim()));
+            match (name.trim(), value) {
+                ("mode", "destroy") => options.destroy = true,
+                ("refresh", "none") => options.refresh_none = true,
+                ("replace", value) => options.replace.push(address(value)?),
+                ("parallel", value) => {
+                    options.parallel = Some(value.parse().map_err(|_| format!("no number: {value}"))?)
+                }
+                ("failed creates", value) => {
+                    options.failed_creates = Some(value.parse().map_err(|_| format!("no number: {value}"))?);
+                }
+                ("holder", "unknown") => options.holder_unknown = true,
+                ("cluster", "") => options.cluster = true,
+                ("deleting", value) => options.deleting.push(address(value)?),
+                ("show", "values") => options.show_values = true,
+                _ => return Err(format!("unknown option `{line}`")),
+            }
+        }
+        Ok(options)
+    }
+}
+
+fn address(text: &str) -> Result<Address, String> {
+    text.trim().parse().map_err(|error| format!("{error}"))
+}
+
+fn cue(line: &str) -> Result<Cue, String> {
+    let unknown = || format!("unknown line of a script: `{line}`");
+    let (subject, rest) = line.split_once(':').ok_or_else(unknown)?;
+    let rest = rest.trim();
+    let words: Vec<&str> = rest.split_whitespace().collect();
+    match (subject.trim(), words.as_slice()) {
+        ("journal", [verdict, moment, operation, of]) => Ok(Cue::Journal(Fault {
+            verdict: match *verdict {
+                "crash" => memory::Verdict::Crash,
+                "fail" => memory::Verdict::Fail,
+                _ => return Err(unknown()),
+            },
+            moment: match *moment {
+                "before" => memory::Moment::Before,
+                "after" => memory::Moment::After,
+                _ => return Err(unknown()),
+            },
+            operation: match *operation {
+                "intend" => memory::Operation::Intend,
+                "record" => memory::Operation::Record,
+                "erase" => memory::Operation::Erase,
+                _ => return Err(unknown()),
+            },
+            address: address(of)?,
+        })),
+        ("world", ["lose", "leftover", "of", of]) => Ok(Cue::LoseLeftover(address(of)?)),
+        ("world", ["lose", of]) => Ok(Cue::Lose(address(of)?)),
+        ("world", ["put", id, json @ ..]) => Ok(Cue::Put((*id).to_owned(), json_of(&json.join(" "))?)),
+        ("world", ["change", of, attribute, json @ ..]) => {
+            Ok(Cue::Change(address(of)?, (*attribute).to_owned(), json_of(&json.join(" "))?))
+        }
+        ("recovery", [recovery]) => {
+            let script = serde_json::from_value(json!({ "createRecovery": recovery })).map_err(|_| unknown())?;
+            Ok(Cue::Recovery(Box::new(script)))
+        }
+        ("clock", [seconds]) => Ok(Cue::Clock(seconds.parse().map_err(|_| unknown())?)),
+        (subject, _) => match subject.split_once(' ') {
+            Some(("record", of)) => Ok(Cue::Record(address(of)?, rest.to_owned())),
+            Some((on, call)) => Ok(Cue::Driver(Line {
+                on: on.to_owned(),
+                operation: operation(call).ok_or_else(unknown)?,
+                answers: rest
+                    .split(',')
+                    .map(|text| answer(text.trim()).ok_or_else(unknown))
+                    .collect::<Result<_, _>>()?,
+            })),
+            None => Err(unknown()),
+        },
+    }
+}
+
+fn json_of(text: &str) -> Result<Json, String> {
+    serde_json::from_str(text).map_err(|error| format!("`{text}` is no JSON: {error}"))
+}
+
+fn operation(text: &str) -> Option<Operation> {
+    Some(match text {
+        "validate" => Operation::Validate,
+        "plan" => Operation::Plan,
+        "read" => Operation::Read,
+        "import" => Operation::Import,
+        "create" => Operation::Create,
+        "update" => Operation::Update,
+        "destroy" => Operation::Destroy,
+        _ => return None,
+    })
+}
+
+fn answer(text: &str) -> Option<Answer> {
+    let (word, rest) = text.split_once(' ').unwrap_or((text, ""));
+    Some(match (word, rest) {
+        ("ok", "") => Answer::Ok,
+        ("crash", "before") => Answer::CrashBefore,
+        ("crash", "after") => Answer::CrashAfter,
+        ("hold", "") => Answer::Hold(GATE.to_owned()),
+        ("gone", "") => Answer::Lose,
+        ("invalid", "") => Answer::InvalidPlan,
+        ("fail", rest) => failure("fail", rest)?,
+        ("partly", rest) => failure("failPartly", rest)?,
+        _ => return None,
+    })
+}
+
+/// The gate at which every held call stands.
+pub(super) const GATE: &str = "gate";
+
+fn failure(form: &str, text: &str) -> Option<Answer> {
+    let kinds = ["transient", "terminal", "invalidConfig", "forbidden", "alreadyExists"];
+    let (word, rest) = text.split_once(' ').unwrap_or((text, ""));
+    let (kind, message) = if kinds.contains(&word) { (word, rest) } else { ("transient", text) };
+    let message = if message.is_empty() { "it broke" } else { message };
+    serde_json::from_value(json!({ form: { "kind": kind, "message": message } })).ok()
+}

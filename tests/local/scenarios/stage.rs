@@ -1,0 +1,394 @@
+//! Plays a scenario: the world, the journal and the process on a stage where nothing is left to chance.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use purlin::driver::scripted::{Script, World};
+use purlin::driver::{Registry, Scripted};
+use purlin::execute::{self, Adoption, Engine, HolderState, Limits, Run};
+use purlin::graph;
+use purlin::load::Loaded;
+use purlin::model::{Address, Holder, ObjectStatus, Recorded, Value};
+use purlin::plan::{Held, Mode, PlanOptions, Refresh};
+use purlin::process::Random as _;
+use purlin::store::memory::{MemoryJournal, Point, Verdict};
+
+use super::file::{Cue, Fault, GATE, Options, Round, Scenario, Start};
+use super::show;
+use super::taped::{Tape, TapedDriver, TapedJournal};
+use crate::kit::{Dice, ManualClock};
+
+const NAMESPACE: &str = "default";
+
+/// After so many turns in which nothing happens, whatever still runs is held by the script.
+const QUIET: usize = 200;
+
+struct Stage {
+    world: Arc<World>,
+    journal: MemoryJournal,
+    clock: Arc<ManualClock>,
+    dice: Arc<Dice>,
+    tape: Tape,
+    marks: Arc<Mutex<BTreeSet<String>>>,
+    names: Arc<Mutex<BTreeMap<String, Vec<String>>>>,
+    /// The manifests of the last round.
+    yaml: String,
+    processes: usize,
+}
+
+/// What goes on from one part of a round to the next.
+struct Process {
+    engine: Arc<Engine>,
+    run: Run,
+    held: BTreeMap<Address, Held>,
+}
+
+pub(super) async fn play(scenario: &Scenario) -> Result<String, String> {
+    let mut stage = Stage::new(scenario)?;
+    let mut process: Option<Process> = None;
+    let mut text = format!("{}\n\n{}\n", scenario.title, scenario.trap);
+    for (number, round) in scenario.rounds.iter().enumerate() {
+        let goes_on = scenario.rounds.get(number + 1).is_some_and(|next| next.start.is_meanwhile());
+        text.push_str(&given(round));
+        let sections =
+            stage.play(round, &mut process, goes_on).await.map_err(|e| format!("round {}: {e}", number + 1))?;
+        for (name, lines) in sections.iter().filter(|(_, lines)| !lines.is_empty()) {
+            write!(text, "\n== {name}\n{}\n", lines.join("\n")).unwrap();
+        }
+    }
+    let unused = stage.world.unused();
+    if !unused.is_empty() {
+        return Err(format!("nobody asked for the answers to {unused:?}"));
+    }
+    Ok(stage.named(text))
+}
+
+/// The input of a round, as it stands in the file.
+fn given(round: &Round) -> String {
+    let mut text = match &round.start {
+        Start::Desired(yaml) => format!("\n== desired\n{yaml}\n"),
+        Start::Again => "\n== again\n".to_owned(),
+        Start::MeanwhileDesired(yaml) => format!("\n== meanwhile desired\n{yaml}\n"),
+        Start::MeanwhileStop => "\n== meanwhile stop\n".to_owned(),
+    };
+    for (name, lines) in [("options", &round.options), ("script", &round.script)] {
+        if !lines.is_empty() {
+            write!(text, "\n== {name}\n{lines}\n").unwrap();
+        }
+    }
+    text
+}
+
+impl Start {
+    fn is_meanwhile(&self) -> bool {
+        matches!(self, Self::MeanwhileDesired(_) | Self::MeanwhileStop)
+    }
+}
+
+type Sections = Vec<(&'static str, Vec<String>)>;
+
+impl Stage {
+    fn new(scenario: &Scenario) -> Result<Self, String> {
+        let mut script = Script::default();
+        for round in &scenario.rounds {
+            for cue in round.cues()? {
+                if let Cue::Recovery(given) = cue {
+                    script = *given;
+                }
+            }
+        }
+        Ok(Self {
+            world: World::new(script),
+            journal: MemoryJournal::default(),
+            clock: Arc::new(ManualClock::new()),
+            dice: Arc::new(Dice::new(1)),
+            tape: Tape::default(),
+            marks: Arc::default(),
+            names: Arc::default(),
+            yaml: String::new(),
+            processes: 0,
+        })
+    }
+
+    async fn play(&mut self, round: &Round, process: &mut Option<Process>, goes_on: bool) -> Result<Sections, String> {
+        let options = round.options()?;
+        let faults = self.prepare(round)?;
+        match &round.start {
+            Start::Desired(yaml) | Start::MeanwhileDesired(yaml) => self.yaml.clone_from(yaml),
+            Start::Again | Start::MeanwhileStop => {}
+        }
+        let mut sections = Sections::new();
+        if round.start.is_meanwhile() {
+            let Some(going) = process.as_mut() else { return Err("nothing is under way".into()) };
+            if round.start == Start::MeanwhileStop {
+                going.run.stop();
+            } else {
+                self.plan_anew(going, &options, &mut sections).await?;
+            }
+            self.world.release(GATE);
+        } else {
+            *process = self.start_process(&options, faults, &mut sections).await?;
+            if let Some(going) = process.as_mut() {
+                self.plan_anew(going, &options, &mut sections).await?;
+            }
+        }
+        if let Some(going) = process.as_mut() {
+            let crashed = self.run(going).await;
+            if crashed || !goes_on {
+                *process = None;
+            }
+        }
+        sections.push(("tape", self.tape.take()));
+        self.learn_names();
+        if !goes_on {
+            sections.push(("records", show::records(&self.records())));
+            sections.push(("world", self.told_world()));
+        }
+        Ok(sections)
+    }
+
+    /// What happens before the round; gives the faults of the journal.
+    fn prepare(&mut self, round: &Round) -> Result<Vec<Fault>, String> {
+        let mut faults = Vec::new();
+        for cue in round.cues()? {
+            match cue {
+                Cue::Driver(line) => self.world.script(line),
+                Cue::Journal(fault) => faults.push(fault),
+                Cue::Lose(address) => self.world.lose(&self.id_of(&address, false)?),
+                Cue::LoseLeftover(address) => self.world.lose(&self.id_of(&address, true)?),
+                Cue::Put(id, json) => self.world.put(&id, &Value::from_json(json)),
+                Cue::Change(address, attribute, json) => {
+                    self.world.change(&self.id_of(&address, false)?, &attribute, Value::from_json(json));
+                }
+                Cue::Record(address, edit) => self.edit(&address, &edit)?,
+                Cue::Recovery(_) => {}
+                Cue::Clock(seconds) => self.clock.advance(Duration::from_secs(seconds)),
+            }
+        }
+        Ok(faults)
+    }
+
+    fn id_of(&self, address: &Address, leftover: bool) -> Result<String, String> {
+        let missing = || format!("{address} has no such object");
+        let record = self.records().remove(address).ok_or_else(missing)?.record;
+        let object = if leftover { record.deposed.values().next() } else { record.current.as_ref() };
+        object.and_then(|object| object.id()).map(str::to_owned).ok_or_else(missing)
+    }
+
+    fn edit(&self, address: &Address, edit: &str) -> Result<(), String> {
+        let stored = self.records().remove(address).ok_or_else(|| format!("{address} has no record"))?;
+        let mut record = stored.record.as_ref().clone();
+        for object in record.current.iter_mut().chain(record.deposed.values_mut()) {
+            let object = Arc::make_mut(object);
+            match edit {
+                "tainted" => object.status = ObjectStatus::Tainted,
+                "interrupted" => object.status = ObjectStatus::Interrupted,
+                "unprotected" => object.prevent_destroy = false,
+                _ => return Err(format!("unknown edit `{edit}`")),
+            }
+        }
+        self.journal.put(&record).map_err(|error| error.to_string())?;
+        Ok(())
+    }
+
+    fn records(&self) -> Recorded {
+        self.journal.load(NAMESPACE).records
+    }
+
+    fn load(&self, options: &Options) -> Loaded {
+        let mut loaded = crate::kit::load(&self.yaml);
+        let marks = self.marks.lock().unwrap();
+        for (address, instance) in &mut loaded.config.instances {
+            let instance = Arc::make_mut(instance);
+            instance.deleting = options.deleting.contains(address);
+            if options.cluster {
+                instance.uid = format!("uid-of-{address}").into();
+                if marks.contains(&address.to_string()) {
+                    instance.has_finalizer = true;
+                    instance.record_annotation = instance.uid.clone();
+                }
+            }
+        }
+        loaded
+    }
+
+    fn engine(&mut self, options: &Options, faults: Vec<Fault>) -> Arc<Engine> {
+        self.processes += 1;
+        let faults = Mutex::new(faults);
+        let hook = move |point: &Point| {
+            let mut faults = faults.lock().unwrap();
+            let here = faults.iter().position(|fault| {
+                fault.operation == point.operation
+                    && fault.moment == point.moment
+                    && fault.address == point.record.address
+            });
+            here.map_or(Verdict::Proceed, |here| faults.remove(here).verdict)
+        };
+        self.journal = self.journal.restarted(Arc::new(hook));
+        let driver = TapedDriver {
+            inner: Scripted::new(Arc::clone(&self.world)),
+            tape: self.tape.clone(),
+            names: Arc::clone(&self.names),
+        };
+        let journal =
+            TapedJournal { inner: self.journal.clone(), tape: self.tape.clone(), marks: Arc::clone(&self.marks) };
+        Arc::new(Engine::new(
+            Registry::default().with("scripted", Arc::new(driver)),
+            Arc::new(journal),
+            Arc::clone(&self.clock) as _,
+            Arc::clone(&self.dice) as _,
+            Limits { total: options.parallel.unwrap_or(256), ..Limits::default() },
+            Holder { pod: "".into(), process: format!("process-{}", self.processes).into() },
+        ))
+    }
+
+    /// A new process, up to the point at which every open intent is looked at. `None`: it has crashed.
+    async fn start_process(
+        &mut self,
+        options: &Options,
+        faults: Vec<Fault>,
+        sections: &mut Sections,
+    ) -> Result<Option<Process>, String> {
+        let engine = self.engine(options, faults);
+        let config = self.load(options).config;
+        let mut held = BTreeMap::new();
+        let mut told = Vec::new();
+        for (address, stored) in self.records() {
+            if stored.record.intent.is_none() {
+                continue;
+            }
+            let instance = config.instances.get(&address).map(|instance| &**instance);
+            let holder = if options.holder_unknown { HolderState::Unknown } else { HolderState::Gone };
+            let Some(recovery) = self.survive(execute::recover(&engine, &stored, instance, holder)).await else {
+                told.push(format!("{address}: the process crashes"));
+                sections.push(("recovered", told));
+                return Ok(None);
+            };
+            told.extend(self.tape.take());
+            told.push(format!("{address}: {}", show::recovery(&recovery)));
+            if let execute::Recovery::Held(why, _) = recovery {
+                held.insert(address, why);
+            }
+        }
+        sections.push(("recovered", told));
+        let run = Run::new(Arc::clone(&engine), self.records());
+        Ok(Some(Process { engine, run, held }))
+    }
+
+    /// Plans and hands the plan over.
+    async fn plan_anew(&self, process: &mut Process, options: &Options, sections: &mut Sections) -> Result<(), String> {
+        let Loaded { config, namespace, diagnostics } = self.load(options);
+        let config = Arc::new(config);
+        let run = &mut process.run;
+        let mut scope: BTreeSet<Address> = config.instances.keys().chain(run.records().keys()).cloned().collect();
+        let running = run.running(&scope);
+        scope = run.touching(&scope);
+        let planning = plan_options(options, &process.held, running.clone(), namespace.clone(), self.dice.number());
+        let planned = execute::plan(&process.engine, &config, run.records(), &planning);
+        let Some(plan) = self.survive(planned).await else { return Err("it crashed while it planned".into()) };
+        let (graph, warnings) = graph::build(&plan, &config, run.records(), &running);
+        sections.push(("plan", show::plan(&plan, options.show_values)));
+        sections.push(("graph", show::graph(&graph)));
+        let told = diagnostics.iter().chain(&config.incomplete).chain(&plan.diagnostics).chain(&warnings);
+        sections.push(("diagnostics", told.map(show::diagnostic).collect()));
+        let adoption = Adoption { scope, config, plan, graph, namespace, running };
+        run.adopt(adoption).map_err(|_| "a step ended while it planned".to_owned())
+    }
+
+    /// Runs until nothing happens any more. Tells whether the process has crashed.
+    async fn run(&self, process: &mut Process) -> bool {
+        loop {
+            let next = async {
+                tokio::select! {
+                    biased;
+                    progress = process.run.next() => progress,
+                    () = quiet() => None,
+                }
+            };
+            match self.survive(next).await {
+                None => {
+                    self.tape.note("the process crashes");
+                    return true;
+                }
+                Some(None) => return false,
+                Some(Some(progress)) => self.tape.note(show::progress(&progress)),
+            }
+        }
+    }
+
+    /// Something, unless the process crashes before it is done.
+    async fn survive<T>(&self, work: impl Future<Output = T>) -> Option<T> {
+        tokio::select! {
+            biased;
+            _ = self.world.until_cut() => None,
+            () = self.journal.crashed() => None,
+            done = work => Some(done),
+        }
+    }
+
+    /// Objects that were made by a call whose answer nobody got.
+    fn learn_names(&self) {
+        let mut names = self.names.lock().unwrap();
+        for (id, (address, _)) in self.world.objects() {
+            if !names.values().flatten().any(|known| *known == id) {
+                names.entry(address.to_string()).or_default().push(id);
+            }
+        }
+    }
+
+    /// What exists, in the order of the names.
+    fn told_world(&self) -> Vec<String> {
+        let objects = self.world.objects();
+        let mut lines: Vec<String> = objects
+            .iter()
+            .map(|(id, (_, value))| self.with_names(format!("{id} {}", show::arguments(value))))
+            .collect();
+        lines.sort();
+        lines
+    }
+
+    /// The text with ids and keys that were drawn replaced by names that tell something.
+    fn named(&self, text: String) -> String {
+        show::name_keys(&self.with_names(text))
+    }
+
+    fn with_names(&self, mut text: String) -> String {
+        for (address, ids) in self.names.lock().unwrap().iter() {
+            for (number, id) in ids.iter().enumerate().filter(|(_, id)| id.starts_with("obj-")) {
+                text = text.replace(id, &format!("{address}.{}", number + 1));
+            }
+        }
+        text
+    }
+}
+
+fn plan_options(
+    options: &Options,
+    held: &BTreeMap<Address, Held>,
+    running: Vec<purlin::plan::RunningStep>,
+    namespace: Value,
+    seed: u64,
+) -> PlanOptions {
+    let held = held.iter().filter(|(address, _)| !running.iter().any(|running| running.step.address == **address));
+    PlanOptions {
+        mode: if options.destroy { Mode::Destroy } else { Mode::Normal },
+        refresh: if options.refresh_none { Refresh::None } else { Refresh::All },
+        replace: options.replace.iter().cloned().collect(),
+        held: held.map(|(address, held)| (address.clone(), held.clone())).collect(),
+        running: running.clone(),
+        seed,
+        namespace_value: namespace,
+        destroy_orphans: !options.cluster,
+        max_failed_creates: options.failed_creates,
+        ..PlanOptions::default()
+    }
+}
+
+/// Waits until everybody else has had their turn often enough.
+async fn quiet() {
+    for _ in 0..QUIET {
+        tokio::task::yield_now().await;
+    }
+}
