@@ -168,7 +168,13 @@ impl NamespaceTask {
 
     /// What the index has to say.
     fn take_woken(&mut self, now: Instant) {
-        let (names, foreign) = self.shared.index().take_woken();
+        let ((names, foreign), gone) = {
+            let mut index = self.shared.index();
+            (index.take_woken(), index.take_gone())
+        };
+        for name in gone {
+            self.tidy(&Address::single(name));
+        }
         for address in foreign {
             self.bring_in(&address);
         }
