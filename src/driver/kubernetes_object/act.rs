@@ -297,8 +297,8 @@ impl KubernetesObject {
         });
         let call = Call { method: Method::DELETE, body: Some(body), ..Call::get(place.path()) };
         let seen = match self.server.call(place.who, &call, context.deadline).await {
-            Ok(answer) if answer.body["kind"] != "Status" => Some(answer.body),
-            // The server says that it is done; finalizers may hold it all the same.
+            // Some kinds answer with the object as it was, whether it is gone or only going, at a version from which a
+            // watch would not tell any more that it went. So it is looked at once.
             Ok(_) => self.server.look(&place, context.deadline).await.map_err(Unsettled::Unseen)?,
             // Gone, or another object of that name.
             Err(Failure::Refused(refusal)) if is_gone(&refusal) => None,
