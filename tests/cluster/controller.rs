@@ -132,7 +132,10 @@ fn strings(list: &Value) -> Vec<&str> {
 
 /// The Pod template of the chart's Deployment, with a metrics port of its own.
 fn rendered_pod(plane: &ControlPlane, port: u16) -> Value {
-    let set = format!("metrics.port={port}");
+    // A short lease, since many tests kill its holder.
+    let lease = ["leaseDuration=3s", "renewDeadline=2s", "retryPeriod=500ms"];
+    let lease = lease.map(|time| format!("controller.leaderElection.{time}")).join(",");
+    let set = format!("metrics.port={port},{lease}");
     let shown = ["-s", "templates/deployment.yaml", "--set", &set];
     let yaml = plane.helm_ok(&[&["template", "purlin", chart(), "-n", NAMESPACE], &shown[..]].concat());
     let json = plane.kubectl_with_stdin(&["create", "--dry-run=client", "-o", "json", "-f", "-"], &yaml);

@@ -146,10 +146,12 @@ fn suspended_objects_are_left_alone() {
     plane.apply(&["-n", &ns], &data("item", "one", ""));
     wait_ready(&ns, &["item"]);
     plane.kubectl_ok(&["-n", &ns, "annotate", "pres", "item", "purlin.dev/paused=true"]);
-    wait_reason(&ns, "item", "Ready", "Suspended");
+    wait_reason(&ns, "item", "Synced", "Suspended");
+    assert!(is_ready(&resource(&ns, "item").unwrap()), "what was known of it still stands");
     plane.apply(&["-n", &ns], &data("item", "two", ""));
     plane.kubectl_ok(&["-n", &ns, "delete", "pres", "item", "--wait=false"]);
-    wait_reason(&ns, "item", "Ready", "Suspended");
+    wait_reason(&ns, "item", "DeletionBlocked", "Suspended");
+    assert!(!is_ready(&resource(&ns, "item").unwrap()), "nobody looked at the new generation");
     assert_eq!(records(&ns).len(), 1);
     plane.kubectl_ok(&["-n", &ns, "annotate", "pres", "item", "purlin.dev/paused-"]);
     wait_empty(&ns);

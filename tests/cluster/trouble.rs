@@ -144,7 +144,7 @@ fn two_controllers_do_nothing_twice() {
     let made = deployments(&ns);
     // The first sleeps in the middle of its call, long enough to lose the lease.
     first.signal("STOP");
-    wait_until("the second leads", LIMIT, || second.log().contains("became leader"));
+    wait_until("the second leads", LIMIT, || second.log().contains("\"leading\""));
     plane().apply(&["-n", &ns], &data("other", "one", ""));
     wait_ready(&ns, &["other"]);
     release(&ns, "web");
@@ -212,7 +212,7 @@ fn a_force_deleted_resource_leaves_an_abandoned_record_that_is_adopted_later() {
     ]);
     plane().kubectl_ok(&["-n", &ns, "delete", "pres", "item", "--timeout=30s"]);
     let controller = Controller::start(plane());
-    wait_until("it is reported", LIMIT, || controller.log().contains("abandoned"));
+    wait_until("it is reported", LIMIT, || controller.log().contains("Abandoned"));
     assert_eq!(plane().get(&["-n", &ns, "configmap", "item"])["metadata"]["uid"], uid, "it is not destroyed");
     plane().apply(&["-n", &ns], manifest);
     wait_ready(&ns, &["item"]);
