@@ -84,7 +84,7 @@ fn run(command: Command, console: Console) -> anyhow::Result<Exit> {
         Command::Get(args) => local_runtime()?.block_on(c::get::run(args, console)),
         Command::State(command) => local_runtime()?.block_on(state::command::run(command, console)),
         Command::Controller(args) => {
-            Builder::new_multi_thread().enable_all().build()?.block_on(c::controller::run(*args, console))
+            Builder::new_multi_thread().enable_all().build()?.block_on(c::controller::run(*args))
         }
     }
 }

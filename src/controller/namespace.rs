@@ -208,7 +208,7 @@ impl NamespaceTask {
 
     /// Nothing new from now on. Plans are dropped; running calls and recoveries are awaited.
     fn stop(&mut self, why: &str) {
-        tracing::info!(namespace = &**self.shared.name(), why, "starting no more steps, awaiting running calls");
+        tracing::debug!(namespace = &**self.shared.name(), why, "starting no more steps, awaiting running calls");
         self.stopping = true;
         self.plannings.abort_all();
         self.deferred.clear();

@@ -146,10 +146,12 @@ fn suspended_objects_are_left_alone() {
     plane.apply(&["-n", &ns], &data("item", "one", ""));
     wait_ready(&ns, &["item"]);
     plane.kubectl_ok(&["-n", &ns, "annotate", "pres", "item", "purlin.dev/paused=true"]);
-    wait_reason(&ns, "item", "Ready", "Suspended");
+    wait_reason(&ns, "item", "Synced", "Suspended");
+    assert!(is_ready(&resource(&ns, "item").unwrap()), "what was known of it still stands");
     plane.apply(&["-n", &ns], &data("item", "two", ""));
     plane.kubectl_ok(&["-n", &ns, "delete", "pres", "item", "--wait=false"]);
-    wait_reason(&ns, "item", "Ready", "Suspended");
+    wait_reason(&ns, "item", "DeletionBlocked", "Suspended");
+    assert!(!is_ready(&resource(&ns, "item").unwrap()), "nobody looked at the new generation");
     assert_eq!(records(&ns).len(), 1);
     plane.kubectl_ok(&["-n", &ns, "annotate", "pres", "item", "purlin.dev/paused-"]);
     wait_empty(&ns);
@@ -244,4 +246,49 @@ fn what_kubectl_shows_is_what_a_user_wants_to_know() {
     let waited = plane.kubectl(&["-n", &ns, "wait", "--for=condition=Ready", "pres/item", "--timeout=10s"]);
     assert!(waited.status.success());
     let _: Value = plane.get(&["-n", &ns, "purlin"]);
+}
+
+#[test]
+fn a_create_costs_four_writes() {
+    let _world = shared();
+    let plane = plane();
+    let ns = plane.namespace("cost");
+    plane.apply(&["-n", &ns], &data("item", "one", ""));
+    wait_ready(&ns, &["item"]);
+    let record = records(&ns)[0]["metadata"]["name"].as_str().unwrap().to_owned();
+    // The intent, the marks, the result, the status. Besides, one event tells of it.
+    let expected = ["create secrets", "patch resources", "update secrets", "patch resources/status"];
+    assert_eq!(writes_about(&ns, &record), expected);
+    wait_until("the event is there", LIMIT, || events(&ns, "item").len() == 1);
+    // A request to look again costs the one status that says so.
+    plane.kubectl_ok(&["-n", &ns, "annotate", "pres", "item", "purlin.dev/reconcile-requested-at=now"]);
+    wait_until("the request is handled", LIMIT, || {
+        resource(&ns, "item").unwrap()["status"]["lastHandledReconcileAt"] == "now"
+    });
+    assert_eq!(writes_about(&ns, &record), [&expected[..], &["patch resources/status"]].concat());
+}
+
+/// What the controller has written about the Resources of a namespace, and to a record, in the order of the audit log.
+fn writes_about(namespace: &str, record: &str) -> Vec<String> {
+    let log = std::fs::read_to_string(plane().audit_log()).expect("the audit log");
+    let entries = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let ours = entries.filter(|entry| {
+        let target = &entry["objectRef"];
+        let about = (target["resource"] == "resources" && target["namespace"] == namespace)
+            || (target["resource"] == "secrets" && (target["name"] == record));
+        about
+            && entry["stage"] == "ResponseComplete"
+            && entry["user"]["username"] == format!("system:serviceaccount:{NAMESPACE}:purlin")
+            && ["create", "update", "patch", "delete"].iter().any(|verb| entry["verb"] == *verb)
+    });
+    let told = ours.map(|entry| {
+        let target = &entry["objectRef"];
+        let part = target["subresource"].as_str().map(|part| format!("/{part}")).unwrap_or_default();
+        format!(
+            "{} {}{part}",
+            entry["verb"].as_str().unwrap_or_default(),
+            target["resource"].as_str().unwrap_or_default()
+        )
+    });
+    told.collect()
 }

@@ -254,7 +254,9 @@ impl NamespaceTask {
             let Some(instance) = &tracked.instance else { continue };
             for diagnostic in own.into_iter().filter(|diagnostic| !told.contains(&diagnostic.message())) {
                 let (reason, note) = (diagnostic.reason.as_str(), diagnostic.message());
-                let note = Note { warning: true, reason, action: "Plan", note };
+                // Somebody wished it to be suspended.
+                let warning = diagnostic.reason != Reason::Suspended;
+                let note = Note { warning, reason, action: "Plan", note };
                 self.context.tell(self.shared.name(), instance, terminating, note);
             }
         }
