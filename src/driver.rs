@@ -149,7 +149,7 @@ mod tests {
             namespace: "shop".into(),
             address: "web".into(),
             service_account: "deployer".into(),
-            deadline: jiff::Timestamp::now() + jiff::SignedDuration::from_secs(20),
+            deadline: crate::process::Clock::now(&crate::process::SystemClock) + jiff::SignedDuration::from_secs(20),
             operation_id: "op-1".into(),
         }
     }

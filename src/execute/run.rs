@@ -60,7 +60,7 @@ struct Running {
 }
 
 enum Ended {
-    Step(Box<StepEnd>, #[expect(dead_code, reason = "held until the end of the step")] Vec<OwnedSemaphorePermit>),
+    Step(Box<StepEnd>),
     Swept(Address, Result<(), JournalError>),
 }
 
@@ -192,10 +192,8 @@ impl Run {
     /// No step starts from now on; those waiting are skipped. Running calls go on.
     pub fn stop(&mut self) {
         let turn_came = std::mem::take(&mut self.ready);
-        let mut skipped: Vec<Step> = turn_came
-            .into_iter()
-            .filter_map(|(id, node)| Some(self.batches.get(&id)?.step(node).clone()))
-            .collect();
+        let mut skipped: Vec<Step> =
+            turn_came.into_iter().filter_map(|(id, node)| Some(self.batches.get(&id)?.step(node).clone())).collect();
         skipped.extend(self.batches.values_mut().flat_map(Batch::skip_rest));
         for step in skipped {
             self.push(step, ProgressKind::Skipped { because_of: None });
@@ -261,13 +259,15 @@ impl Run {
                 fate: Fate::Untouched,
                 failure: Some(Failure::internal("the step panicked; its outcome is settled by recovery")),
             });
-            Ended::Step(Box::new(end), places)
+            // Given back here, not when the end is taken: whoever takes it may be planning, and wait for a place.
+            drop(places);
+            Ended::Step(Box::new(end))
         });
     }
 
     fn take(&mut self, ended: Result<Ended, tokio::task::JoinError>) {
         match ended {
-            Ok(Ended::Step(end, _)) => self.finish(*end),
+            Ok(Ended::Step(end)) => self.finish(*end),
             Ok(Ended::Swept(address, Ok(()))) => drop(self.records.remove(&address)),
             // An empty record that could not be removed does no harm; the next plan tries again.
             Ok(Ended::Swept(address, Err(error))) => {

@@ -16,7 +16,7 @@ use crate::execute::{Engine, JournalError};
 use crate::load::expression::Scope;
 use crate::load::{Instance, Timeouts};
 use crate::model::{
-    Address, DeposedKey, Intent, ObjectState, Operation, PlannedObject, Record, RecordedObject, ReplaceOrder, Schema,
+    Address, DeposedKey, Intent, ObjectState, Operation, PlannedObject, Reason, Record, RecordedObject, ReplaceOrder, Schema,
     Step, Stored, Value,
 };
 use crate::plan::Prepared;
@@ -96,6 +96,7 @@ impl StepTask {
     /// Runs the step to its end. Never cancelled by us: a call that runs is awaited.
     pub async fn run(self) -> StepEnd {
         let done = match self.step.operation {
+            _ if self.is_unsettled() => Err(unsettled(&self.step).into()),
             Operation::Create => create::run(&self).await,
             Operation::Update => update::run(&self).await,
             Operation::Record => update::record_only(&self).await,
@@ -108,6 +109,11 @@ impl StepTask {
             Err(unfinished) => (unfinished.fate, Some(unfinished.failure)),
         };
         StepEnd { step: self.step, fate, failure }
+    }
+
+    /// An earlier step of this object has ended and its result could not be recorded.
+    fn is_unsettled(&self) -> bool {
+        self.stored.as_ref().is_some_and(|stored| stored.record.intent.is_some())
     }
 
     fn driver(&self) -> Result<&Arc<dyn Driver>, Failure> {
@@ -187,6 +193,11 @@ impl StepTask {
         let version = self.engine.journal.intend(Arc::clone(&record), base).await?;
         Ok(Stored { record, version })
     }
+}
+
+fn unsettled(step: &Step) -> Failure {
+    let message = format!("an earlier operation of {} is open; its outcome is settled first", step.address);
+    Failure { reason: Reason::OperationInProgress, message, retryable: true }
 }
 
 /// Writes what a step came to. When even that fails the intent stays open, and recovery settles it.

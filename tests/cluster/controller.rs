@@ -26,7 +26,9 @@ impl Controller {
     /// Starts a controller exactly as the chart would, and waits until it is ready.
     pub(crate) fn start(plane: &ControlPlane) -> Self {
         let controller = Self::launch(plane);
-        wait_until("the controller is ready", LIMIT, || controller.http("/readyz").is_some_and(|(status, _)| status == 200));
+        wait_until("the controller is ready", LIMIT, || {
+            controller.http("/readyz").is_some_and(|(status, _)| status == 200)
+        });
         controller
     }
 

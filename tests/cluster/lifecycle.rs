@@ -41,7 +41,8 @@ fn apply_edit_replace_delete() {
     let forcing = data("network", "10.1.0.0/16", "").replace("input:", "triggers_replace: v2\n    input:");
     plane.apply(&["-n", &ns], &forcing);
     wait_until("the network is replaced", LIMIT, || {
-        resource(&ns, "network").is_some_and(|network| is_ready(&network) && network["status"]["id"] != before.0.as_str())
+        resource(&ns, "network")
+            .is_some_and(|network| is_ready(&network) && network["status"]["id"] != before.0.as_str())
     });
 
     plane.kubectl_ok(&["-n", &ns, "delete", "pres", "--all", "--wait=false"]);
@@ -190,7 +191,8 @@ fn a_settled_object_is_not_written_again() {
     // A change of another object wakes the namespace; the settled one stays as it is.
     plane.apply(&["-n", &ns], &data("other", "three", ""));
     wait_until("the other is updated", LIMIT, || {
-        resource(&ns, "other").is_some_and(|other| is_ready(&other) && other["status"]["attributes"]["output"] == "three")
+        resource(&ns, "other")
+            .is_some_and(|other| is_ready(&other) && other["status"]["attributes"]["output"] == "three")
     });
     assert_eq!(version("base"), before);
 }
@@ -200,7 +202,15 @@ fn orphan_policy_forgets_instead_of_destroying() {
     let _world = shared();
     let plane = plane();
     let ns = plane.namespace("orphan");
-    plane.kubectl_ok(&["-n", &ns, "create", "rolebinding", "edit", "--clusterrole=edit", &format!("--serviceaccount={ns}:default")]);
+    plane.kubectl_ok(&[
+        "-n",
+        &ns,
+        "create",
+        "rolebinding",
+        "edit",
+        "--clusterrole=edit",
+        &format!("--serviceaccount={ns}:default"),
+    ]);
     let manifest = "---\napiVersion: purlin.dev/v1alpha1\nkind: Resource\nmetadata: { name: kept }\nspec:\n  type: \
                     kubernetes_object\n  deletionPolicy: Orphan\n  config:\n    manifest: { apiVersion: v1, kind: \
                     ConfigMap, metadata: { name: kept }, data: { a: b } }\n";
@@ -228,7 +238,8 @@ fn what_kubectl_shows_is_what_a_user_wants_to_know() {
         (!found.is_empty()).then_some(found)
     });
     assert!(found.iter().any(|event| event.starts_with("Created")), "{found:?}");
-    let by_type = plane.kubectl_ok(&["-n", &ns, "get", "pres", "--field-selector=spec.type=terraform_data", "-o", "name"]);
+    let by_type =
+        plane.kubectl_ok(&["-n", &ns, "get", "pres", "--field-selector=spec.type=terraform_data", "-o", "name"]);
     assert_eq!(by_type.trim(), "resource.purlin.dev/item");
     let waited = plane.kubectl(&["-n", &ns, "wait", "--for=condition=Ready", "pres/item", "--timeout=10s"]);
     assert!(waited.status.success());

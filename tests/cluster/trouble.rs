@@ -25,7 +25,14 @@ fn release(namespace: &str, name: &str) {
     let label = format!("app={name}");
     wait_until("a Pod can be released", LIMIT, || {
         let output = plane().kubectl(&[
-            "-n", namespace, "annotate", "--overwrite", "pod", "-l", &label, "test.purlin.dev/outcome=running",
+            "-n",
+            namespace,
+            "annotate",
+            "--overwrite",
+            "pod",
+            "-l",
+            &label,
+            "test.purlin.dev/outcome=running",
         ]);
         output.status.success() && !output.stdout.is_empty()
     });
@@ -86,7 +93,8 @@ fn kills_at_any_time_lose_nothing() {
         let controller = Controller::start(plane());
         wait_until("some are ready", LIMIT, || {
             let list = plane().get(&["-n", &ns, "pres"]);
-            let ready: Vec<_> = list["items"].as_array().unwrap().iter().filter(|item| is_ready(item)).cloned().collect();
+            let ready: Vec<_> =
+                list["items"].as_array().unwrap().iter().filter(|item| is_ready(item)).cloned().collect();
             ready.len() >= goal
         });
         controller.kill(plane());
@@ -170,9 +178,7 @@ fn a_deleted_record_is_never_taken_for_not_created() {
     // The chart's policy keeps hands off: not even an administrator deletes a record.
     let refused = plane().kubectl(&["-n", NAMESPACE, "delete", "secret", &record]);
     assert!(!refused.status.success());
-    plane().kubectl_ok(&[
-        "delete", "validatingadmissionpolicybinding", &format!("purlin-records-{NAMESPACE}"),
-    ]);
+    plane().kubectl_ok(&["delete", "validatingadmissionpolicybinding", &format!("purlin-records-{NAMESPACE}")]);
     wait_until("the policy is off", LIMIT, || {
         plane().kubectl(&["-n", NAMESPACE, "delete", "secret", &record]).status.success()
     });
@@ -194,7 +200,16 @@ fn a_force_deleted_resource_leaves_an_abandoned_record_that_is_adopted_later() {
     wait_ready(&ns, &["item"]);
     let uid = plane().get(&["-n", &ns, "configmap", "item"])["metadata"]["uid"].clone();
     controller.kill(plane());
-    plane().kubectl_ok(&["-n", &ns, "patch", "pres", "item", "--type=merge", "-p", r#"{"metadata":{"finalizers":null}}"#]);
+    plane().kubectl_ok(&[
+        "-n",
+        &ns,
+        "patch",
+        "pres",
+        "item",
+        "--type=merge",
+        "-p",
+        r#"{"metadata":{"finalizers":null}}"#,
+    ]);
     plane().kubectl_ok(&["-n", &ns, "delete", "pres", "item", "--timeout=30s"]);
     let controller = Controller::start(plane());
     wait_until("it is reported", LIMIT, || controller.log().contains("abandoned"));
@@ -230,10 +245,10 @@ fn a_deleted_crd_destroys_nothing() {
         .unwrap();
     assert!(released.status.success(), "{}", String::from_utf8_lossy(&released.stderr));
     plane().kubectl_ok(&["get", "pres", "-A"]);
-    let others: Vec<serde_json::Value> =
-        plane().get(&["pres", "-A"])["items"].as_array().cloned().unwrap_or_default();
+    let others: Vec<serde_json::Value> = plane().get(&["pres", "-A"])["items"].as_array().cloned().unwrap_or_default();
     for other in others {
-        let (ns, name) = (other["metadata"]["namespace"].as_str().unwrap(), other["metadata"]["name"].as_str().unwrap());
+        let (ns, name) =
+            (other["metadata"]["namespace"].as_str().unwrap(), other["metadata"]["name"].as_str().unwrap());
         let patch = r#"{"metadata":{"finalizers":null}}"#;
         plane().kubectl(&["-n", ns, "patch", "pres", name, "--type=merge", "-p", patch]);
     }

@@ -283,7 +283,7 @@ async fn nobody_acts_with_the_rights_of_the_controller() {
 async fn a_call_ends_at_its_deadline() {
     let refused = (WATCH, 403, json!({"message": "cannot watch", "code": 403, "reason": "Forbidden"}));
     let play = play(vec![(DELETE, 200, live("x")), refused, (GET, 200, live("x"))]);
-    let deadline = jiff::Timestamp::now() + jiff::SignedDuration::from_millis(300);
+    let deadline = crate::process::Clock::now(&crate::process::SystemClock) + jiff::SignedDuration::from_millis(300);
     let context = CallContext { deadline, ..context(TYPE_NAME) };
     let call = ApplyRequest { prior: Some(prior()), config: Value::Null, planned: None, private: Arc::from([]) };
     let error = play.driver.apply(&context, call).await.error.unwrap();

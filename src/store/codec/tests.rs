@@ -1,6 +1,3 @@
-use std::hint::black_box;
-use std::time::Instant;
-
 use expect_test::expect;
 use proptest::prelude::*;
 
@@ -39,7 +36,7 @@ proptest! {
 #[test]
 fn the_format_does_not_change_by_accident() {
     let bytes = encode(&typical(10)).unwrap();
-    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    let hex = bytes.iter().fold(String::new(), |hex, byte| hex + &format!("{byte:02x}"));
     let lines: Vec<_> = hex.as_bytes().chunks(100).map(|line| std::str::from_utf8(line).unwrap()).collect();
     expect![[r#"
         010065843fb80473686f700b7265736f757263652d3130002432663163376136342d393362352d346338612d386431652d62
@@ -88,24 +85,4 @@ fn large_records_are_compressed() {
     let bytes = encode(&record).unwrap();
     assert!(bytes.len() < 500, "{}", bytes.len());
     assert_eq!(read(&bytes).unwrap(), record);
-}
-
-/// Not a test of time: prints what `docs` state. `cargo test --release -- --ignored --nocapture measure_codec`.
-#[test]
-#[ignore = "a measurement"]
-fn measure_codec() {
-    const ROUNDS: u32 = 100_000;
-    let record = typical(12345);
-    let mut strings = Strings::default();
-    let bytes = encode(&record).unwrap();
-    let start = Instant::now();
-    for _ in 0..ROUNDS {
-        black_box(encode(black_box(&record)).unwrap());
-    }
-    let encoding = start.elapsed() / ROUNDS;
-    let start = Instant::now();
-    for _ in 0..ROUNDS {
-        black_box(decode(black_box(&bytes), &mut strings).unwrap());
-    }
-    println!("{} bytes: encode {encoding:?}, decode {:?}", bytes.len(), start.elapsed() / ROUNDS);
 }

@@ -366,9 +366,16 @@ impl History {
             };
             let (permits, forgets) = view.judge()?;
             let tape = Tape::new(&view);
-            let scope: BTreeSet<Address> = scope.into_iter().chain(running.iter().map(|r| r.step.address.clone())).collect();
-            let adoption =
-                Adoption { scope, config: Arc::clone(&config), plan, graph, namespace: options.namespace_value, running };
+            let scope: BTreeSet<Address> =
+                scope.into_iter().chain(running.iter().map(|r| r.step.address.clone())).collect();
+            let adoption = Adoption {
+                scope,
+                config: Arc::clone(&config),
+                plan,
+                graph,
+                namespace: options.namespace_value,
+                running,
+            };
             if run.adopt(adoption).is_ok() {
                 self.witness.permits(permits, forgets);
                 return Ok(Some(tape));

@@ -140,7 +140,7 @@ impl World {
             if self.recovery != CreateRecovery::Repeat {
                 self.witness.object(format!("{}: the create {} was called twice", call.address, call.operation));
             }
-            return ApplyResponse { object: Some(thing.state()), error: None };
+            return ApplyResponse { object: Some(thing.state()), error: None, ..ApplyResponse::default() };
         }
         let failure = self.failure();
         if failure == Some(false) {
@@ -156,7 +156,11 @@ impl World {
         let thing = Thing { id: id.clone(), address, arguments, echo, made_by };
         let object = Some(thing.state());
         state.things.insert(id, thing);
-        ApplyResponse { object, error: failure.map(|_| error("made half way", ErrorKind::Transient)) }
+        ApplyResponse {
+            object,
+            error: failure.map(|_| error("made half way", ErrorKind::Transient)),
+            ..ApplyResponse::default()
+        }
     }
 
     fn update(&self, call: &Call, prior: &str, planned: &Value) -> ApplyResponse {
@@ -183,7 +187,11 @@ impl World {
         }
         thing.echo = format!("{}#{made}", thing.id);
         let object = Some(thing.state());
-        ApplyResponse { object, error: failure.map(|_| error("changed half way", ErrorKind::Transient)) }
+        ApplyResponse {
+            object,
+            error: failure.map(|_| error("changed half way", ErrorKind::Transient)),
+            ..ApplyResponse::default()
+        }
     }
 
     fn destroy(&self, call: &Call, prior: &str) -> ApplyResponse {
@@ -215,7 +223,7 @@ fn error(message: &str, kind: ErrorKind) -> DriverError {
 }
 
 fn failed(message: &str, kind: ErrorKind) -> ApplyResponse {
-    ApplyResponse { object: None, error: Some(error(message, kind)) }
+    ApplyResponse { object: None, error: Some(error(message, kind)), ..ApplyResponse::default() }
 }
 
 impl Driver for World {
