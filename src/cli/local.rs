@@ -20,7 +20,7 @@ use crate::load::{self, Config, Instance};
 use crate::model::{Address, Diagnostics, Holder, Reason, Recorded, Stored, Value};
 use crate::plan::{Held, PlanOptions};
 use crate::process::{Random as _, SystemClock, SystemRandom};
-use crate::store::{Loaded, StateError, StateFile};
+use crate::store::{Loaded, Snapshot, StateError, StateFile};
 
 /// How many open intents are settled at once.
 const RECOVERIES: usize = 16;
@@ -55,9 +55,9 @@ pub struct Wanted {
 /// Reads the files and the records, and changes nothing: not even the state file is made.
 pub async fn look(files: &Files, limits: Limits, console: Console) -> anyhow::Result<View> {
     console.notice(&target_line(files));
-    let wanted = read(&files.sources);
+    let (wanted, snapshot) = read_with_records(files);
     let engine = look::planning_engine(drivers(files).await?, limits);
-    let Some(snapshot) = StateFile::read(&files.state)? else {
+    let Some(snapshot) = snapshot? else {
         return Ok(View { engine, situation: situation(wanted, Loaded::default()) });
     };
     let wanted = in_namespace(wanted, snapshot.namespace, files)?;
@@ -113,6 +113,15 @@ pub fn read(sources: &[PathBuf]) -> Wanted {
     let load::Loaded { config, namespace, diagnostics } = load::read(sources);
     let problems = config.incomplete.iter().cloned().chain(diagnostics).collect();
     Wanted { config, namespace, problems }
+}
+
+/// Reads the desired state and the records, both at once.
+fn read_with_records(files: &Files) -> (Wanted, Result<Option<Snapshot>, StateError>) {
+    std::thread::scope(|scope| {
+        let records = scope.spawn(|| StateFile::read(&files.state));
+        let wanted = read(&files.sources);
+        (wanted, records.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+    })
 }
 
 /// Puts files and records together.

@@ -79,6 +79,14 @@ impl Run {
         }
     }
 
+    /// Ends it in a process that ends as well: what it knew is not freed, which would take long, but the journal is
+    /// let go of.
+    pub fn abandon(self) {
+        let Self { engine, records, batches, ready, running, tasks, events, .. } = self;
+        std::mem::forget((records, batches, ready, running, events));
+        drop((tasks, engine));
+    }
+
     /// The records as last read or written by us.
     pub fn records(&self) -> &Recorded {
         &self.records

@@ -67,6 +67,12 @@ impl Controller {
         fs::read_to_string(&self.log).unwrap_or_default()
     }
 
+    /// The id of its process.
+    #[allow(dead_code, reason = "the benchmark looks at the process")]
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// The text of `/metrics`.
     pub(crate) fn metrics(&self) -> String {
         self.http("/metrics").map(|(_, body)| body).unwrap_or_default()

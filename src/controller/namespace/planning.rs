@@ -83,8 +83,13 @@ impl NamespaceTask {
         while scope.names.len() < TOGETHER
             && let Some(name) = waiting.pop_first()
         {
+            if self.in_planning.contains(&name) {
+                continue;
+            }
             let component = self.whole_component(name);
-            waiting.retain(|name| !component.contains(name));
+            for name in &component {
+                waiting.remove(name);
+            }
             if component.is_disjoint(&self.in_planning) {
                 scope.names.extend(component.iter().cloned());
                 scope.components.push(component);

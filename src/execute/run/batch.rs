@@ -10,7 +10,7 @@ use crate::execute::Engine;
 use crate::execute::step::{StepScope, StepTask};
 use crate::graph::{Finished, Outcome, Walk};
 use crate::load::{Config, Instance};
-use crate::model::{Address, Change, DeposedKey, Recorded, RecordedObject, Step, Value};
+use crate::model::{Address, Change, DeposedKey, Operation, Recorded, RecordedObject, Step, Value};
 use crate::plan::{Plan, Prepared};
 
 pub(super) struct Batch {
@@ -89,7 +89,9 @@ impl Batch {
     }
 
     pub fn waiting_for(&self, address: &Address) -> Vec<Step> {
-        let own = self.waiting.iter().filter(|(step, _)| step.address == *address);
+        // Steps are ordered by address first, so those of one object stand together.
+        let first = Step { address: address.clone(), deposed: None, operation: Operation::Create, replaces: false };
+        let own = self.waiting.range(first..).take_while(|(step, _)| step.address == *address);
         let first = own.map(|(_, node)| self.walk.waits_for(*node)).find(|waits| !waits.is_empty());
         first.unwrap_or_default().into_iter().map(|node| self.step(node).clone()).collect()
     }
