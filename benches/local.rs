@@ -5,6 +5,8 @@
 //! `cargo bench --bench local` measures 1,000, 10,000 and 100,000 objects; numbers as arguments measure others.
 //! Where `tofu` or `terraform` is on the machine, the same 1,000 objects are run through it in the same run.
 
+#![allow(clippy::print_stdout, clippy::cast_precision_loss, reason = "a benchmark prints figures with two digits")]
+
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
@@ -54,7 +56,8 @@ fn manifests(count: usize) -> String {
 fn hcl(count: usize) -> String {
     let mut text = String::new();
     for (object, references) in references(count).into_iter().enumerate() {
-        let input: Vec<String> = references.iter().map(|other| format!("${{terraform_data.item_{other}.id}}")).collect();
+        let input: Vec<String> =
+            references.iter().map(|other| format!("${{terraform_data.item_{other}.id}}")).collect();
         let lifecycle = if object % 10 == 0 { "\n  lifecycle {\n    create_before_destroy = true\n  }" } else { "" };
         let _ = writeln!(
             text,
@@ -81,7 +84,9 @@ fn measure(program: &str, arguments: &[&str], folder: &Path) -> (Duration, u64) 
     let code = loop {
         // The high-water mark of a process that has ended cannot be read any more, so the last one before counts.
         if let Ok(text) = fs::read_to_string(&status) {
-            let kib = text.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix("kB")?.trim().parse().ok());
+            let kib = text
+                .lines()
+                .find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix("kB")?.trim().parse().ok());
             peak = kib.map_or(peak, |kib: u64| kib * 1024);
         }
         if let Some(code) = child.try_wait().expect("a child") {

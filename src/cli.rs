@@ -71,7 +71,7 @@ fn usage(error: &clap::Error) -> ExitCode {
 fn run(command: Command, console: Console) -> anyhow::Result<Exit> {
     use commands as c;
     match command {
-        Command::Validate(args) => c::validate::run(&args, console),
+        Command::Validate(args) => local_runtime()?.block_on(c::validate::run(&args, console)),
         Command::Crds => c::crds::run(console),
         Command::Version(args) => c::version::run(&args, console),
         Command::Completion(args) => c::completion::run(&args, console),
@@ -84,7 +84,7 @@ fn run(command: Command, console: Console) -> anyhow::Result<Exit> {
         Command::Get(args) => local_runtime()?.block_on(c::get::run(args, console)),
         Command::State(command) => local_runtime()?.block_on(state::command::run(command, console)),
         Command::Controller(args) => {
-            Builder::new_multi_thread().enable_all().build()?.block_on(c::controller::run(*args, console))
+            Builder::new_multi_thread().enable_all().build()?.block_on(c::controller::run(*args))
         }
     }
 }

@@ -3,6 +3,7 @@
 //! Nothing outside of this module and `execute` knows which driver an object has. Planning asks through
 //! `plan::Ask`, which `execute` answers by calling the driver.
 
+pub mod offline;
 pub mod registry;
 
 mod arguments;
@@ -149,7 +150,7 @@ mod tests {
             namespace: "shop".into(),
             address: "web".into(),
             service_account: "deployer".into(),
-            deadline: jiff::Timestamp::now() + jiff::SignedDuration::from_secs(20),
+            deadline: crate::process::Clock::now(&crate::process::SystemClock) + jiff::SignedDuration::from_secs(20),
             operation_id: "op-1".into(),
         }
     }

@@ -37,27 +37,30 @@ const DEFAULT_SERVICE_ACCOUNT: &str = "default";
 struct Connection {
     client: Client,
     namespace: String,
+    /// The context in use, for people.
+    context: String,
 }
 
 impl Connection {
     async fn open(target: &Cluster) -> anyhow::Result<Self> {
-        let options = KubeConfigOptions { context: target.context.clone(), ..KubeConfigOptions::default() };
-        let config = match &target.kubeconfig {
-            Some(path) => kube::Config::from_custom_kubeconfig(Kubeconfig::read_from(path)?, &options).await,
-            None => kube::Config::from_kubeconfig(&options).await,
-        };
-        let config = config.map_err(|error| {
+        let unusable = |error: &dyn std::fmt::Display| {
             let hint = "to work on files: -f DIR; to work on a cluster: --kubeconfig or --context";
             CommandFailure::hinted(format!("there is no usable kubeconfig: {error}"), hint)
-        })?;
+        };
+        let kubeconfig = target.kubeconfig.as_ref().map_or_else(Kubeconfig::read, Kubeconfig::read_from);
+        let kubeconfig = kubeconfig.map_err(|error| unusable(&error))?;
+        let context = target.context.clone().or_else(|| kubeconfig.current_context.clone()).unwrap_or_default();
+        let options = KubeConfigOptions { context: target.context.clone(), ..KubeConfigOptions::default() };
+        let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options).await;
+        let config = config.map_err(|error| unusable(&error))?;
         let namespace = target.namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
-        Ok(Self { client: Client::try_from(config)?, namespace })
+        Ok(Self { client: Client::try_from(config)?, namespace, context })
     }
 
     async fn announced(target: &Cluster, console: Console) -> anyhow::Result<Self> {
         let connection = Self::open(target).await?;
-        let context = target.context.as_deref().unwrap_or("(current)");
-        console.notice(&format!("Working on the cluster of context {context}, namespace {}", connection.namespace));
+        let Self { context, namespace, .. } = &connection;
+        console.notice(&format!("Working on the cluster of context `{context}`, namespace `{namespace}`"));
         Ok(connection)
     }
 

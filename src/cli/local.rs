@@ -16,11 +16,11 @@ use super::state::records::{Editor, Records};
 use crate::driver::Registry;
 use crate::driver::kubernetes_object::{KubernetesObject, OwnerScope};
 use crate::execute::{self, Engine, HolderState, Limits, Recovery};
-use crate::load::{self, Config};
-use crate::model::{Address, Diagnostics, Holder, Reason, Stored, Value};
-use crate::plan::Held;
+use crate::load::{self, Config, Instance};
+use crate::model::{Address, Diagnostics, Holder, Reason, Recorded, Stored, Value};
+use crate::plan::{Held, PlanOptions};
 use crate::process::{Random as _, SystemClock, SystemRandom};
-use crate::store::{Loaded, StateError, StateFile};
+use crate::store::{Loaded, Snapshot, StateError, StateFile};
 
 /// How many open intents are settled at once.
 const RECOVERIES: usize = 16;
@@ -55,9 +55,9 @@ pub struct Wanted {
 /// Reads the files and the records, and changes nothing: not even the state file is made.
 pub async fn look(files: &Files, limits: Limits, console: Console) -> anyhow::Result<View> {
     console.notice(&target_line(files));
-    let wanted = read(&files.sources);
+    let (wanted, snapshot) = read_with_records(files);
     let engine = look::planning_engine(drivers(files).await?, limits);
-    let Some(snapshot) = StateFile::read(&files.state)? else {
+    let Some(snapshot) = snapshot? else {
         return Ok(View { engine, situation: situation(wanted, Loaded::default()) });
     };
     let wanted = in_namespace(wanted, snapshot.namespace, files)?;
@@ -87,13 +87,22 @@ pub async fn open(files: &Files, limits: Limits, console: Console) -> anyhow::Re
     Ok(Session { engine, situation })
 }
 
-/// Reads files for `validate`.
-pub fn check(sources: &[PathBuf]) -> Checked {
+/// Checks files for `validate`: all that can be said without records, a cluster or an account. Everything counts as
+/// new, so what is told is wrong whatever exists.
+pub async fn check(sources: &[PathBuf], limits: Limits) -> Checked {
     let wanted = read(sources);
+    let kubernetes = KubernetesObject::local(OwnerScope::Fixed("validate".into()), Arc::new(SystemClock));
+    let engine = look::planning_engine(Registry::built_in(kubernetes).offline(), limits);
+    let mut config = wanted.config;
+    for instance in config.instances.values_mut().filter(|instance| instance.import.is_some() || instance.suspended) {
+        // Whether something exists, or is to be left alone for now, says nothing about the manifest.
+        *instance = Arc::new(Instance { import: None, suspended: false, ..instance.as_ref().clone() });
+    }
+    let options = PlanOptions { namespace_value: wanted.namespace, ..PlanOptions::default() };
+    let plan = execute::plan(&engine, &config, &Recorded::default(), &options).await;
     let mut diagnostics = wanted.problems;
-    let instances = wanted.config.instances.values();
-    diagnostics.extend(instances.flat_map(|instance| instance.problems.iter().cloned()));
-    Checked { resources: wanted.config.instances.len(), diagnostics }
+    diagnostics.extend(plan.diagnostics);
+    Checked { resources: config.instances.len(), diagnostics }
 }
 
 /// Reads the desired state. What could not be read is told, whatever else is planned.
@@ -104,6 +113,15 @@ pub fn read(sources: &[PathBuf]) -> Wanted {
     let load::Loaded { config, namespace, diagnostics } = load::read(sources);
     let problems = config.incomplete.iter().cloned().chain(diagnostics).collect();
     Wanted { config, namespace, problems }
+}
+
+/// Reads the desired state and the records, both at once.
+fn read_with_records(files: &Files) -> (Wanted, Result<Option<Snapshot>, StateError>) {
+    std::thread::scope(|scope| {
+        let records = scope.spawn(|| StateFile::read(&files.state));
+        let wanted = read(&files.sources);
+        (wanted, records.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+    })
 }
 
 /// Puts files and records together.

@@ -56,7 +56,7 @@ impl Guard {
             Ok(Err(error)) => format!("cannot tell whether the CRD {CRD} is being deleted: {error}"),
             Err(_) => format!("cannot tell whether the CRD {CRD} is being deleted: no answer in time"),
         };
-        tracing::warn!(message, "destroys are held");
+        tracing::warn!(why = message, "destroys are held");
         Some(Held { reason: Reason::CustomResourceDefinitionDeleted, message })
     }
 }

@@ -110,6 +110,8 @@ pub struct Index {
     busy: BTreeMap<Address, Parked>,
     /// Names to be looked at.
     woken: BTreeSet<Arc<str>>,
+    /// Names whose last trace has gone as it was meant to.
+    gone: BTreeSet<Arc<str>>,
     /// Records that somebody else has changed.
     foreign: BTreeSet<Address>,
     /// The names of Resources that are not listed again yet.
@@ -210,6 +212,11 @@ impl Index {
     /// The names to look at, and the records that somebody else has changed, since the last call.
     pub fn take_woken(&mut self) -> (BTreeSet<Arc<str>>, BTreeSet<Address>) {
         (std::mem::take(&mut self.woken), std::mem::take(&mut self.foreign))
+    }
+
+    /// The names that nothing is left of, as it was meant to be, since the last call.
+    pub fn take_gone(&mut self) -> BTreeSet<Arc<str>> {
+        std::mem::take(&mut self.gone)
     }
 
     /// Looks at every name again: after a start, or after leadership was lost for a while.
@@ -332,10 +339,19 @@ impl Index {
     }
 
     fn resource_deleted(&mut self, name: &Arc<str>) {
-        if self.entries.remove(name).is_some() {
+        let Some(entry) = self.entries.remove(name) else { return };
+        // The Resource goes a moment before the step that destroyed the object has ended.
+        let expected = entry.instance.deleting && self.addresses(name).all(|address| self.busy.contains_key(address));
+        if expected {
+            // We have destroyed it ourselves. Of its neighbours only those that stay have a reason to be looked at;
+            // otherwise a component of a thousand would be planned a thousand times while it goes.
+            self.gone.insert(name.clone());
+            let stays = |other: &&Arc<str>| self.entries.get(*other).is_some_and(|entry| !entry.instance.deleting);
+            self.woken.extend(self.links.neighbours(name).filter(stays).cloned());
+        } else {
             self.wake_with_neighbours(name);
-            self.relink(name);
         }
+        self.relink(name);
     }
 
     fn record_applied(&mut self, stored: Stored) {

@@ -168,7 +168,13 @@ impl NamespaceTask {
 
     /// What the index has to say.
     fn take_woken(&mut self, now: Instant) {
-        let (names, foreign) = self.shared.index().take_woken();
+        let ((names, foreign), gone) = {
+            let mut index = self.shared.index();
+            (index.take_woken(), index.take_gone())
+        };
+        for name in gone {
+            self.tidy(&Address::single(name));
+        }
         for address in foreign {
             self.bring_in(&address);
         }
@@ -202,7 +208,7 @@ impl NamespaceTask {
 
     /// Nothing new from now on. Plans are dropped; running calls and recoveries are awaited.
     fn stop(&mut self, why: &str) {
-        tracing::info!(namespace = &**self.shared.name(), why, "starting no more steps, awaiting running calls");
+        tracing::debug!(namespace = &**self.shared.name(), why, "starting no more steps, awaiting running calls");
         self.stopping = true;
         self.plannings.abort_all();
         self.deferred.clear();

@@ -43,7 +43,10 @@ pub async fn supervise(
     loop {
         tokio::select! {
             biased;
-            () = context.shutdown.triggered() => break,
+            () = context.shutdown.triggered() => {
+                tracing::info!("shutting down: starting no more steps, awaiting running calls");
+                break;
+            }
             () = leadership.becomes(!leading) => {
                 leading = !leading;
                 context.metrics.leads(leading);

@@ -225,7 +225,7 @@ async fn read_record(secret: &Secret, secrets: &Secrets, strings: &mut Strings) 
         Ok(stored) => Some((stored.record.namespace.clone(), Event::RecordApplied(stored))),
         Err(message) => {
             let (namespace, address) = whose(secret)?;
-            tracing::error!(namespace = &*namespace, %address, message, "a record cannot be read");
+            tracing::error!(namespace = &*namespace, %address, error = message, "a record cannot be read");
             Some((namespace, Event::RecordUnreadable(address, message)))
         }
     }

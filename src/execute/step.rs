@@ -16,8 +16,8 @@ use crate::execute::{Engine, JournalError};
 use crate::load::expression::Scope;
 use crate::load::{Instance, Timeouts};
 use crate::model::{
-    Address, DeposedKey, Intent, ObjectState, Operation, PlannedObject, Reason, Record, RecordedObject, ReplaceOrder, Schema,
-    Step, Stored, Value,
+    Address, DeposedKey, Intent, ObjectState, Operation, PlannedObject, Reason, Record, RecordedObject, ReplaceOrder,
+    Schema, Step, Stored, Value,
 };
 use crate::plan::Prepared;
 use crate::plan::finalize::recorded_value;

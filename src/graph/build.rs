@@ -63,8 +63,11 @@ fn cut_rings_in_records(joined: &mut Joined<'_>) -> Diagnostics {
 fn told(joined: &Joined<'_>, fell_back: &FellBack) -> Diagnostic {
     let ring: Vec<(Step, Wait)> = fell_back.ring.iter().map(|&(of, wait)| (joined.step(of), wait)).collect();
     let summary = "it is destroyed before its former dependents let go of it";
-    Diagnostic::warning(joined.name(fell_back.object), Reason::ReleaseFellBack, summary)
-        .because(format!("in the safer order {}", ring_sentence(&ring)))
+    let why = match ring.as_slice() {
+        [] => "the safer order has a ring, and there are too many to tell them one by one".to_owned(),
+        ring => format!("in the safer order {}", ring_sentence(ring)),
+    };
+    Diagnostic::warning(joined.name(fell_back.object), Reason::ReleaseFellBack, summary).because(why)
 }
 
 /// A ring of steps as a sentence: every step, and why it waits for the next one.

@@ -94,7 +94,8 @@ pub(super) struct Edge {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct FellBack {
     pub(super) object: u32,
-    /// The ring that the safer order would have closed: each step, and why it waits for the next one.
+    /// The ring that the safer order would have closed: each step, and why it waits for the next one. Empty when there
+    /// was no time to find it.
     pub(super) ring: Vec<(StepOf, Wait)>,
 }
 
@@ -111,23 +112,33 @@ pub(super) struct Ordering {
     pub(super) fell_back: Vec<FellBack>,
 }
 
+/// How much may be drawn and looked at before R6 is in a hurry: a second's worth or two. Its way of falling back, one
+/// object of each ring after the other, takes a drawing for each; thousands of them in one large ring would take hours.
+const MOST_DRAWN: usize = 20_000_000;
+
 /// Applies the rules.
 ///
 /// R6 and R7 take back edges that stand in rings; each turn draws the graph anew with what was decided so far, so
 /// that only the rules themselves have to be right, not the way from one graph to the next. Rings are rare: one turn
 /// is the usual case.
 pub(super) fn order(objects: &[Object]) -> Ordering {
+    order_within(objects, MOST_DRAWN)
+}
+
+/// The same with another limit.
+fn order_within(objects: &[Object], most_drawn: usize) -> Ordering {
     let world = World::new(objects);
     let mut choices = Choices::new(&world);
-    let mut fell_back = Vec::new();
+    let mut drawn = 0;
     let mut draft = loop {
         let draft = rules::draw(&world, &choices);
         let rings = draft.rings();
-        if rings.is_empty() || !choices.revise(&world, &draft, &rings, &mut fell_back) {
+        drawn += draft.nodes() + draft.edges.len() + draft.visits;
+        if rings.is_empty() || !choices.revise(&world, &draft, &rings, drawn + choices.visits > most_drawn) {
             break draft;
         }
     };
     newcomers::add(&world, &mut draft);
     let (nodes, edges) = draft.finish();
-    Ordering { steps: world.steps, nodes, edges, fell_back }
+    Ordering { steps: world.steps, nodes, edges, fell_back: choices.fell_back }
 }

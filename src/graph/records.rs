@@ -33,7 +33,9 @@ pub(super) fn cut_rings(used: &mut [Vec<u32>], versions: &[u64]) -> Vec<Cut> {
             .filter(|ring| ring.len() > 1)
             .map(|ring| ring.into_iter().map(|node| node.index() as u32).collect())
             .collect();
-        rings.iter_mut().for_each(|ring| ring.sort_unstable());
+        for ring in &mut rings {
+            ring.sort_unstable();
+        }
         rings.sort_unstable();
         for ring in rings {
             let within = |&to: &u32| ring.binary_search(&to).is_ok();

@@ -202,7 +202,8 @@ fn assemble(manifests: Vec<Manifest>, incomplete: Diagnostics) -> Loaded {
             Manifest::Unreadable(problem) => loaded.config.incomplete.push(problem),
         }
     }
-    if loaded.config.instances.is_empty() {
+    // Where something could not be read, that is the reason; one error is enough.
+    if loaded.config.instances.is_empty() && loaded.config.incomplete.is_empty() {
         let problem = Diagnostic::general(Reason::SourceIncomplete, "there is no Resource in the source");
         loaded.config.incomplete.push(problem.hint("`purlin destroy` destroys everything on purpose"));
     }

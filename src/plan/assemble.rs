@@ -246,8 +246,15 @@ fn record_only(
             subject.record.is_some_and(|record| record.uid != instance.uid),
             "another Resource of the same name took it over",
         ),
+        (has_lost_marks(instance), "its finalizer or its annotation was taken off"),
     ];
     differs.or_else(|| rules.into_iter().find(|(changed, _)| *changed).map(|(_, because)| because))
+}
+
+/// A Resource in a cluster says that it has a record; without that its deletion would leave the object behind.
+fn has_lost_marks(instance: &Instance) -> bool {
+    let marked = instance.has_finalizer && instance.record_annotation == instance.uid;
+    !instance.uid.is_empty() && !instance.deleting && !marked
 }
 
 fn wants(scene: &Scene<'_>) -> std::collections::BTreeMap<Address, Arc<[Address]>> {

@@ -269,7 +269,7 @@ fn kept(subject: Subject<'_>, progress: &mut Progress, base: &Arc<RecordedObject
     };
     let changed = recorded.is_none_or(|recorded| recorded.value != object.value);
     let diagnostics = std::mem::take(&mut progress.diagnostics);
-    Draft { record_differs, changed, diagnostics, ..Draft::unchanged(Some(&object)) }
+    Draft { changed, record_differs, diagnostics, ..Draft::unchanged(Some(&object)) }
 }
 
 impl Replacement {

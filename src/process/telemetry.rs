@@ -25,9 +25,12 @@ pub enum TelemetryError {
     AlreadySet,
 }
 
-/// What is logged when neither the environment nor a flag says so. The client libraries are quiet unless something is
-/// wrong, since they log each request at `debug`.
-const DEFAULT_FILTER: &str = "info,kube=warn,hyper=warn,tower=warn";
+/// What is logged when neither the environment nor a flag says so.
+const DEFAULT_LEVEL: &str = "info";
+
+/// What the client libraries may add to a plain level: they log each request at `debug`, and what they tell of failed
+/// ones is told by us as well.
+const LIBRARIES: &str = "kube=warn,kube_client::client::builder=off,hyper=warn,tower=warn";
 
 /// Installs the process-wide subscriber. `RUST_LOG` wins over `level`, as everywhere in Rust.
 ///
@@ -39,7 +42,9 @@ pub fn init(format: LogFormat, level: Option<&str>) -> Result<(), TelemetryError
         .ok()
         .filter(|text| !text.is_empty())
         .or_else(|| level.map(str::to_owned))
-        .unwrap_or_else(|| DEFAULT_FILTER.to_owned());
+        .unwrap_or_else(|| DEFAULT_LEVEL.to_owned());
+    let is_level = filter.parse::<tracing::level_filters::LevelFilter>().is_ok();
+    let filter = if is_level { format!("{filter},{LIBRARIES}") } else { filter };
     let filter = EnvFilter::try_new(&filter).map_err(|_| TelemetryError::InvalidLevel(filter))?;
     let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     let result = match format {

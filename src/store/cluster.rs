@@ -120,7 +120,9 @@ impl ClusterJournal {
         let Record { namespace, address, uid, .. } = record;
         let home = self.households.of(namespace, &address.name);
         let mut members = home.enter(address, true).await;
-        if !members.marked(uid) {
+        // Of a family the marks were put on with another instance. A single object gets a record when it has none, and
+        // a person may have taken the marks off since the last one.
+        if address.key == InstanceKey::None || !members.marked(uid) {
             // Marks that the view shows may be gone already, taken off by ourselves a moment ago; then it is asked. In
             // the usual case, the first create, it shows none.
             let known = self.view.metadata(namespace, &address.name).filter(|meta| !meta.is_marked());

@@ -35,7 +35,7 @@ use writer::{Change, Refusal, Writer};
 
 /// How long the result of a call is tried to be written, before it is given up to what recovery finds: long enough
 /// for a person to make room on a full disk, short enough not to look like a hang.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// The pause after the first failed write; it doubles up to `LONGEST_PAUSE`.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);

@@ -7,7 +7,8 @@ use crate::installation::*;
 fn the_chart_is_sound() {
     let plane = plane();
     plane.helm_ok(&["lint", "--strict", chart()]);
-    let all = ["--set", "metrics.serviceMonitor.enabled=true,podDisruptionBudget.enabled=true,networkPolicy.enabled=true"];
+    let all =
+        ["--set", "metrics.serviceMonitor.enabled=true,podDisruptionBudget.enabled=true,networkPolicy.enabled=true"];
     let more = ["--set", "typeAuthorization.enabled=true,controller.watchNamespaces={a,b}"];
     let shown = plane.helm_ok(&[&["template", "purlin", chart()], &all[..], &more[..]].concat());
     assert!(shown.contains("--watch-namespace=b"));
@@ -25,11 +26,30 @@ fn crds_and_records_survive_an_uninstall() {
     wait_ready(&ns, &["item"]);
     let id = resource(&ns, "item").unwrap()["status"]["id"].clone();
     controller.kill(plane);
-    plane.helm_ok(&["upgrade", "purlin", chart(), "-n", NAMESPACE, "--set", "replicas=0,controller.concurrency=64", "--wait"]);
+    plane.helm_ok(&[
+        "upgrade",
+        "purlin",
+        chart(),
+        "-n",
+        NAMESPACE,
+        "--set",
+        "replicas=0,controller.concurrency=64",
+        "--wait",
+    ]);
     plane.helm_ok(&["uninstall", "purlin", "-n", NAMESPACE, "--wait"]);
     assert_eq!(resource(&ns, "item").unwrap()["status"]["id"], id);
     assert_eq!(records(&ns).len(), 1);
-    plane.helm_ok(&["install", "purlin", chart(), "-n", NAMESPACE, "--set", "replicas=0", "--wait", "--take-ownership"]);
+    plane.helm_ok(&[
+        "install",
+        "purlin",
+        chart(),
+        "-n",
+        NAMESPACE,
+        "--set",
+        "replicas=0",
+        "--wait",
+        "--take-ownership",
+    ]);
     let _again = crate::controller::Controller::start(plane);
     plane.apply(&["-n", &ns], &data("item", "two", ""));
     wait_until("it goes on", LIMIT, || {

@@ -26,12 +26,19 @@ impl Controller {
     /// Starts a controller exactly as the chart would, and waits until it is ready.
     pub(crate) fn start(plane: &ControlPlane) -> Self {
         let controller = Self::launch(plane);
-        wait_until("the controller is ready", LIMIT, || controller.http("/readyz").is_some_and(|(status, _)| status == 200));
+        wait_until("the controller is ready", LIMIT, || {
+            controller.http("/readyz").is_some_and(|(status, _)| status == 200)
+        });
         controller
     }
 
     /// Starts a controller without waiting for anything.
     pub(crate) fn launch(plane: &ControlPlane) -> Self {
+        Self::launch_with(plane, &[])
+    }
+
+    /// As [`Self::launch`], with more arguments.
+    pub(crate) fn launch_with(plane: &ControlPlane, more: &[&str]) -> Self {
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let pod = format!("purlin-controller-{number}");
         let port = free_port();
@@ -42,6 +49,7 @@ impl Controller {
         let output = File::create(&log).expect("a log file");
         let child = Command::new(env!("CARGO_BIN_EXE_purlin"))
             .args(arguments)
+            .args(more)
             .env("KUBECONFIG", plane.service_account_kubeconfig(NAMESPACE, "purlin"))
             .env("POD_NAMESPACE", NAMESPACE)
             .env("POD_NAME", &pod)
@@ -59,6 +67,12 @@ impl Controller {
         fs::read_to_string(&self.log).unwrap_or_default()
     }
 
+    /// The id of its process.
+    #[allow(dead_code, reason = "the benchmark looks at the process")]
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// The text of `/metrics`.
     pub(crate) fn metrics(&self) -> String {
         self.http("/metrics").map(|(_, body)| body).unwrap_or_default()
@@ -71,15 +85,14 @@ impl Controller {
         self.delete_pod(plane);
     }
 
-    /// Kills it without warning, and leaves its Pod: nobody knows yet that it is gone.
-    pub(crate) fn kill_unnoticed(mut self) {
-        self.child.kill().expect("a running controller");
-        self.child.wait().expect("its end");
-    }
-
     /// Asks it to end, waits until it has, and gives its exit code.
     pub(crate) fn terminate(&mut self, plane: &ControlPlane) -> Option<i32> {
         self.signal("TERM");
+        self.wait_for_end(plane)
+    }
+
+    /// Waits until it has ended, and gives its exit code.
+    pub(crate) fn wait_for_end(&mut self, plane: &ControlPlane) -> Option<i32> {
         let mut status = None;
         wait_until("the controller ends", LIMIT, || {
             status = self.child.try_wait().expect("a child");
@@ -130,7 +143,10 @@ fn strings(list: &Value) -> Vec<&str> {
 
 /// The Pod template of the chart's Deployment, with a metrics port of its own.
 fn rendered_pod(plane: &ControlPlane, port: u16) -> Value {
-    let set = format!("metrics.port={port}");
+    // A short lease, since many tests kill its holder.
+    let lease = ["leaseDuration=3s", "renewDeadline=2s", "retryPeriod=500ms"];
+    let lease = lease.map(|time| format!("controller.leaderElection.{time}")).join(",");
+    let set = format!("metrics.port={port},{lease}");
     let shown = ["-s", "templates/deployment.yaml", "--set", &set];
     let yaml = plane.helm_ok(&[&["template", "purlin", chart(), "-n", NAMESPACE], &shown[..]].concat());
     let json = plane.kubectl_with_stdin(&["create", "--dry-run=client", "-o", "json", "-f", "-"], &yaml);

@@ -37,7 +37,9 @@ fn world() -> &'static RwLock<Option<Controller>> {
 }
 
 /// The control plane with a running controller, shared with other tests.
-pub(crate) struct Shared(#[expect(dead_code, reason = "held while the test runs")] RwLockReadGuard<'static, Option<Controller>>);
+pub(crate) struct Shared(
+    #[expect(dead_code, reason = "held while the test runs")] RwLockReadGuard<'static, Option<Controller>>,
+);
 
 /// The control plane for one test alone. The controller is the test's own, to be started by it.
 pub(crate) struct Exclusive(RwLockWriteGuard<'static, Option<Controller>>);

@@ -41,7 +41,10 @@ fn the_example_replaces_its_settings_before_it_destroys_them() {
     let first = config_maps(&ns);
     assert_eq!(first.len(), 1);
     let web = plane.get(&["-n", &ns, "deployment", "web"]);
-    assert_eq!(web["spec"]["template"]["spec"]["containers"][0]["envFrom"][0]["configMapRef"]["name"], first[0].as_str());
+    assert_eq!(
+        web["spec"]["template"]["spec"]["containers"][0]["envFrom"][0]["configMapRef"]["name"],
+        first[0].as_str()
+    );
     assert_eq!(plane.get(&["-n", &ns, "configmap", &first[0]])["data"]["greeting"], format!("Welcome to {ns}"));
 
     plane.apply(&["-n", &ns], &example("shop.yaml").replace("color: green", "color: blue"));
@@ -52,7 +55,10 @@ fn the_example_replaces_its_settings_before_it_destroys_them() {
     wait_ready(&ns, &["site", "web", "address"]);
     let second = config_maps(&ns);
     let web = plane.get(&["-n", &ns, "deployment", "web"]);
-    assert_eq!(web["spec"]["template"]["spec"]["containers"][0]["envFrom"][0]["configMapRef"]["name"], second[0].as_str());
+    assert_eq!(
+        web["spec"]["template"]["spec"]["containers"][0]["envFrom"][0]["configMapRef"]["name"],
+        second[0].as_str()
+    );
     let order = writes_of(&ns);
     let at = |verb: &str, what: &str| order.iter().position(|write| write == &format!("{verb} {what}"));
     let (made, moved, gone) =
@@ -83,7 +89,9 @@ fn writes_of(namespace: &str) -> Vec<String> {
     });
     let told = ours.filter_map(|entry| {
         let verb = entry["verb"].as_str()?;
-        ["patch", "create", "delete"].contains(&verb).then(|| format!("{verb} {}", entry["objectRef"]["name"].as_str().unwrap_or_default()))
+        ["patch", "create", "delete"]
+            .contains(&verb)
+            .then(|| format!("{verb} {}", entry["objectRef"]["name"].as_str().unwrap_or_default()))
     });
     told.collect()
 }
@@ -166,16 +174,34 @@ fn a_dependent_waits_until_the_object_is_ready() {
                       test.purlin.dev/outcome: unready } }, spec: { containers: [{ name: c, image: x }] } } } }";
     plane.apply(
         &["-n", &ns],
-        &format!("{}{}", object("slow", deployment, ""), data("after", "\"${slow.object.metadata.name}\"", "dependsOn: [{ name: slow }]")),
+        &format!(
+            "{}{}",
+            object("slow", deployment, ""),
+            data("after", "\"${slow.object.metadata.name}\"", "dependsOn: [{ name: slow }]")
+        ),
     );
-    wait_until("the Deployment is made", LIMIT, || plane.kubectl(&["-n", &ns, "get", "deployment", "slow"]).status.success());
+    wait_until("the Deployment is made", LIMIT, || {
+        plane.kubectl(&["-n", &ns, "get", "deployment", "slow"]).status.success()
+    });
     wait_until("the dependent says what it waits for", LIMIT, || {
         resource(&ns, "after").is_some_and(|after| {
             after["status"]["pending"]["waitingFor"][0].as_str().is_some_and(|waits| waits.contains("slow"))
         })
     });
     wait_until("a Pod is there", LIMIT, || {
-        plane.kubectl(&["-n", &ns, "annotate", "--overwrite", "pod", "-l", "app=slow", "test.purlin.dev/outcome=running"]).status.success()
+        plane
+            .kubectl(&[
+                "-n",
+                &ns,
+                "annotate",
+                "--overwrite",
+                "pod",
+                "-l",
+                "app=slow",
+                "test.purlin.dev/outcome=running",
+            ])
+            .status
+            .success()
     });
     wait_ready(&ns, &["slow", "after"]);
 }
@@ -187,9 +213,8 @@ fn values_of_a_secret_are_shown_nowhere() {
     let ns = plane.namespace("secret");
     may_edit(&ns);
     let canary = "canary-8f31c0";
-    let secret = format!(
-        "{{ apiVersion: v1, kind: Secret, metadata: {{ name: key }}, stringData: {{ password: {canary} }} }}"
-    );
+    let secret =
+        format!("{{ apiVersion: v1, kind: Secret, metadata: {{ name: key }}, stringData: {{ password: {canary} }} }}");
     let user = data("user", "\"login with ${key.object.data.password}\"", "");
     plane.apply(&["-n", &ns], &format!("{}{user}", object("key", &secret, "")));
     wait_ready(&ns, &["key", "user"]);

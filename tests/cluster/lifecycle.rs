@@ -41,7 +41,8 @@ fn apply_edit_replace_delete() {
     let forcing = data("network", "10.1.0.0/16", "").replace("input:", "triggers_replace: v2\n    input:");
     plane.apply(&["-n", &ns], &forcing);
     wait_until("the network is replaced", LIMIT, || {
-        resource(&ns, "network").is_some_and(|network| is_ready(&network) && network["status"]["id"] != before.0.as_str())
+        resource(&ns, "network")
+            .is_some_and(|network| is_ready(&network) && network["status"]["id"] != before.0.as_str())
     });
 
     plane.kubectl_ok(&["-n", &ns, "delete", "pres", "--all", "--wait=false"]);
@@ -145,10 +146,12 @@ fn suspended_objects_are_left_alone() {
     plane.apply(&["-n", &ns], &data("item", "one", ""));
     wait_ready(&ns, &["item"]);
     plane.kubectl_ok(&["-n", &ns, "annotate", "pres", "item", "purlin.dev/paused=true"]);
-    wait_reason(&ns, "item", "Ready", "Suspended");
+    wait_reason(&ns, "item", "Synced", "Suspended");
+    assert!(is_ready(&resource(&ns, "item").unwrap()), "what was known of it still stands");
     plane.apply(&["-n", &ns], &data("item", "two", ""));
     plane.kubectl_ok(&["-n", &ns, "delete", "pres", "item", "--wait=false"]);
-    wait_reason(&ns, "item", "Ready", "Suspended");
+    wait_reason(&ns, "item", "DeletionBlocked", "Suspended");
+    assert!(!is_ready(&resource(&ns, "item").unwrap()), "nobody looked at the new generation");
     assert_eq!(records(&ns).len(), 1);
     plane.kubectl_ok(&["-n", &ns, "annotate", "pres", "item", "purlin.dev/paused-"]);
     wait_empty(&ns);
@@ -190,7 +193,8 @@ fn a_settled_object_is_not_written_again() {
     // A change of another object wakes the namespace; the settled one stays as it is.
     plane.apply(&["-n", &ns], &data("other", "three", ""));
     wait_until("the other is updated", LIMIT, || {
-        resource(&ns, "other").is_some_and(|other| is_ready(&other) && other["status"]["attributes"]["output"] == "three")
+        resource(&ns, "other")
+            .is_some_and(|other| is_ready(&other) && other["status"]["attributes"]["output"] == "three")
     });
     assert_eq!(version("base"), before);
 }
@@ -200,7 +204,15 @@ fn orphan_policy_forgets_instead_of_destroying() {
     let _world = shared();
     let plane = plane();
     let ns = plane.namespace("orphan");
-    plane.kubectl_ok(&["-n", &ns, "create", "rolebinding", "edit", "--clusterrole=edit", &format!("--serviceaccount={ns}:default")]);
+    plane.kubectl_ok(&[
+        "-n",
+        &ns,
+        "create",
+        "rolebinding",
+        "edit",
+        "--clusterrole=edit",
+        &format!("--serviceaccount={ns}:default"),
+    ]);
     let manifest = "---\napiVersion: purlin.dev/v1alpha1\nkind: Resource\nmetadata: { name: kept }\nspec:\n  type: \
                     kubernetes_object\n  deletionPolicy: Orphan\n  config:\n    manifest: { apiVersion: v1, kind: \
                     ConfigMap, metadata: { name: kept }, data: { a: b } }\n";
@@ -228,9 +240,55 @@ fn what_kubectl_shows_is_what_a_user_wants_to_know() {
         (!found.is_empty()).then_some(found)
     });
     assert!(found.iter().any(|event| event.starts_with("Created")), "{found:?}");
-    let by_type = plane.kubectl_ok(&["-n", &ns, "get", "pres", "--field-selector=spec.type=terraform_data", "-o", "name"]);
+    let by_type =
+        plane.kubectl_ok(&["-n", &ns, "get", "pres", "--field-selector=spec.type=terraform_data", "-o", "name"]);
     assert_eq!(by_type.trim(), "resource.purlin.dev/item");
     let waited = plane.kubectl(&["-n", &ns, "wait", "--for=condition=Ready", "pres/item", "--timeout=10s"]);
     assert!(waited.status.success());
     let _: Value = plane.get(&["-n", &ns, "purlin"]);
+}
+
+#[test]
+fn a_create_costs_four_writes() {
+    let _world = shared();
+    let plane = plane();
+    let ns = plane.namespace("cost");
+    plane.apply(&["-n", &ns], &data("item", "one", ""));
+    wait_ready(&ns, &["item"]);
+    let record = records(&ns)[0]["metadata"]["name"].as_str().unwrap().to_owned();
+    // The intent, the marks, the result, the status. Besides, one event tells of it.
+    let expected = ["create secrets", "patch resources", "update secrets", "patch resources/status"];
+    assert_eq!(writes_about(&ns, &record), expected);
+    wait_until("the event is there", LIMIT, || events(&ns, "item").len() == 1);
+    // A request to look again costs the one status that says so.
+    plane.kubectl_ok(&["-n", &ns, "annotate", "pres", "item", "purlin.dev/reconcile-requested-at=now"]);
+    wait_until("the request is handled", LIMIT, || {
+        resource(&ns, "item").unwrap()["status"]["lastHandledReconcileAt"] == "now"
+    });
+    assert_eq!(writes_about(&ns, &record), [&expected[..], &["patch resources/status"]].concat());
+}
+
+/// What the controller has written about the Resources of a namespace, and to a record, in the order of the audit log.
+fn writes_about(namespace: &str, record: &str) -> Vec<String> {
+    let log = std::fs::read_to_string(plane().audit_log()).expect("the audit log");
+    let entries = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let ours = entries.filter(|entry| {
+        let target = &entry["objectRef"];
+        let about = (target["resource"] == "resources" && target["namespace"] == namespace)
+            || (target["resource"] == "secrets" && (target["name"] == record));
+        about
+            && entry["stage"] == "ResponseComplete"
+            && entry["user"]["username"] == format!("system:serviceaccount:{NAMESPACE}:purlin")
+            && ["create", "update", "patch", "delete"].iter().any(|verb| entry["verb"] == *verb)
+    });
+    let told = ours.map(|entry| {
+        let target = &entry["objectRef"];
+        let part = target["subresource"].as_str().map(|part| format!("/{part}")).unwrap_or_default();
+        format!(
+            "{} {}{part}",
+            entry["verb"].as_str().unwrap_or_default(),
+            target["resource"].as_str().unwrap_or_default()
+        )
+    });
+    told.collect()
 }

@@ -4,6 +4,8 @@
 //! Tests share one control plane and one controller, each in a namespace of its own. A test that disturbs either
 //! (kills, pauses, takes the API server away) has them for itself: see `installation::exclusive`.
 
+#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test fails by panicking, and tells what it saw")]
+
 #[path = "../support/controlplane.rs"]
 mod controlplane;
 

@@ -25,7 +25,14 @@ fn release(namespace: &str, name: &str) {
     let label = format!("app={name}");
     wait_until("a Pod can be released", LIMIT, || {
         let output = plane().kubectl(&[
-            "-n", namespace, "annotate", "--overwrite", "pod", "-l", &label, "test.purlin.dev/outcome=running",
+            "-n",
+            namespace,
+            "annotate",
+            "--overwrite",
+            "pod",
+            "-l",
+            &label,
+            "test.purlin.dev/outcome=running",
         ]);
         output.status.success() && !output.stdout.is_empty()
     });
@@ -86,7 +93,8 @@ fn kills_at_any_time_lose_nothing() {
         let controller = Controller::start(plane());
         wait_until("some are ready", LIMIT, || {
             let list = plane().get(&["-n", &ns, "pres"]);
-            let ready: Vec<_> = list["items"].as_array().unwrap().iter().filter(|item| is_ready(item)).cloned().collect();
+            let ready: Vec<_> =
+                list["items"].as_array().unwrap().iter().filter(|item| is_ready(item)).cloned().collect();
             ready.len() >= goal
         });
         controller.kill(plane());
@@ -118,7 +126,7 @@ fn a_stop_awaits_and_records_what_runs() {
     controller.signal("TERM");
     wait_until("it drains", LIMIT, || controller.log().contains("shutting down"));
     release(&ns, "web");
-    assert_eq!(controller.terminate(plane()), Some(0));
+    assert_eq!(controller.wait_for_end(plane()), Some(0));
     assert_eq!(records(&ns).len(), 1, "what ran was recorded, and no new step started");
     let _next = Controller::start(plane());
     wait_ready(&ns, &["web", "after"]);
@@ -136,7 +144,7 @@ fn two_controllers_do_nothing_twice() {
     let made = deployments(&ns);
     // The first sleeps in the middle of its call, long enough to lose the lease.
     first.signal("STOP");
-    wait_until("the second leads", LIMIT, || second.log().contains("became leader"));
+    wait_until("the second leads", LIMIT, || second.log().contains("\"leading\""));
     plane().apply(&["-n", &ns], &data("other", "one", ""));
     wait_ready(&ns, &["other"]);
     release(&ns, "web");
@@ -170,9 +178,7 @@ fn a_deleted_record_is_never_taken_for_not_created() {
     // The chart's policy keeps hands off: not even an administrator deletes a record.
     let refused = plane().kubectl(&["-n", NAMESPACE, "delete", "secret", &record]);
     assert!(!refused.status.success());
-    plane().kubectl_ok(&[
-        "delete", "validatingadmissionpolicybinding", &format!("purlin-records-{NAMESPACE}"),
-    ]);
+    plane().kubectl_ok(&["delete", "validatingadmissionpolicybinding", &format!("purlin-records-{NAMESPACE}")]);
     wait_until("the policy is off", LIMIT, || {
         plane().kubectl(&["-n", NAMESPACE, "delete", "secret", &record]).status.success()
     });
@@ -194,10 +200,19 @@ fn a_force_deleted_resource_leaves_an_abandoned_record_that_is_adopted_later() {
     wait_ready(&ns, &["item"]);
     let uid = plane().get(&["-n", &ns, "configmap", "item"])["metadata"]["uid"].clone();
     controller.kill(plane());
-    plane().kubectl_ok(&["-n", &ns, "patch", "pres", "item", "--type=merge", "-p", r#"{"metadata":{"finalizers":null}}"#]);
+    plane().kubectl_ok(&[
+        "-n",
+        &ns,
+        "patch",
+        "pres",
+        "item",
+        "--type=merge",
+        "-p",
+        r#"{"metadata":{"finalizers":null}}"#,
+    ]);
     plane().kubectl_ok(&["-n", &ns, "delete", "pres", "item", "--timeout=30s"]);
     let controller = Controller::start(plane());
-    wait_until("it is reported", LIMIT, || controller.log().contains("abandoned"));
+    wait_until("it is reported", LIMIT, || controller.log().contains("Abandoned"));
     assert_eq!(plane().get(&["-n", &ns, "configmap", "item"])["metadata"]["uid"], uid, "it is not destroyed");
     plane().apply(&["-n", &ns], manifest);
     wait_ready(&ns, &["item"]);
@@ -230,10 +245,10 @@ fn a_deleted_crd_destroys_nothing() {
         .unwrap();
     assert!(released.status.success(), "{}", String::from_utf8_lossy(&released.stderr));
     plane().kubectl_ok(&["get", "pres", "-A"]);
-    let others: Vec<serde_json::Value> =
-        plane().get(&["pres", "-A"])["items"].as_array().cloned().unwrap_or_default();
+    let others: Vec<serde_json::Value> = plane().get(&["pres", "-A"])["items"].as_array().cloned().unwrap_or_default();
     for other in others {
-        let (ns, name) = (other["metadata"]["namespace"].as_str().unwrap(), other["metadata"]["name"].as_str().unwrap());
+        let (ns, name) =
+            (other["metadata"]["namespace"].as_str().unwrap(), other["metadata"]["name"].as_str().unwrap());
         let patch = r#"{"metadata":{"finalizers":null}}"#;
         plane().kubectl(&["-n", ns, "patch", "pres", name, "--type=merge", "-p", patch]);
     }
@@ -245,4 +260,71 @@ fn a_deleted_crd_destroys_nothing() {
     plane().apply(&["-n", &ns], manifest);
     wait_ready(&ns, &["item"]);
     assert_eq!(plane().get(&["-n", &ns, "configmap", "item"])["metadata"]["uid"], uid, "it was adopted");
+}
+
+#[test]
+fn a_damaged_record_holds_its_object_and_no_other() {
+    let _world = shared();
+    let ns = with_rights("damaged");
+    let manifest = "---\napiVersion: purlin.dev/v1alpha1\nkind: Resource\nmetadata: { name: item }\nspec:\n  type: \
+                    kubernetes_object\n  config:\n    manifest: { apiVersion: v1, kind: ConfigMap, metadata: { name: \
+                    item }, data: { a: b } }\n";
+    plane().apply(&["-n", &ns], &format!("{manifest}{}", data("other", "one", "")));
+    wait_ready(&ns, &["item", "other"]);
+    let uid = plane().get(&["-n", &ns, "configmap", "item"])["metadata"]["uid"].clone();
+    let record =
+        records(&ns).into_iter().find(|record| record["metadata"]["annotations"]["purlin.dev/address"] == "item");
+    let record = record.expect("the record of `item`");
+    let name = record["metadata"]["name"].as_str().unwrap();
+    let key = record["data"].as_object().unwrap().keys().next().unwrap().clone();
+    let write = |value: &serde_json::Value| {
+        let patch = serde_json::json!({ "data": { (key.clone()): value } }).to_string();
+        plane().kubectl_ok(&["-n", NAMESPACE, "patch", "secret", name, "--type=merge", "-p", &patch]);
+    };
+    write(&"Z2FyYmFnZQ==".into());
+    let told = wait_reason(&ns, "item", "Ready", "RecordUnreadable");
+    assert!(!told["message"].as_str().unwrap().contains("garbage"), "{told}");
+    // Neither an edit nor a deletion touches what cannot be known; everything else goes on.
+    plane().apply(&["-n", &ns], &format!("{}{}", manifest.replace("a: b", "a: c"), data("other", "two", "")));
+    wait_until("the other goes on", LIMIT, || {
+        resource(&ns, "other").is_some_and(|other| is_ready(&other) && other["status"]["attributes"]["output"] == "two")
+    });
+    plane().kubectl_ok(&["-n", &ns, "delete", "pres", "item", "--wait=false"]);
+    wait_reason(&ns, "item", "DeletionBlocked", "RecordUnreadable");
+    let live = plane().get(&["-n", &ns, "configmap", "item"]);
+    assert_eq!((&live["metadata"]["uid"], &live["data"]["a"]), (&uid, &"b".into()));
+    // Once it is as it was, the deletion goes through.
+    write(&record["data"][&key]);
+    wait_until("the deletion goes through", LIMIT, || resource(&ns, "item").is_none());
+    assert!(!plane().kubectl(&["-n", &ns, "get", "configmap", "item"]).status.success());
+}
+
+#[test]
+fn two_controllers_without_a_lease_make_nothing_twice() {
+    let _world = exclusive();
+    let ns = with_rights("fence");
+    let both: Vec<Controller> = (0..2).map(|_| Controller::launch_with(plane(), &["--leader-elect=false"])).collect();
+    for controller in &both {
+        wait_until("both work", LIMIT, || controller.http("/readyz").is_some_and(|(status, _)| status == 200));
+    }
+    let all: Vec<String> = (0..20).map(|number| format!("item-{number}")).collect();
+    let manifests: String = all
+        .iter()
+        .map(|name| {
+            format!(
+                "---\napiVersion: purlin.dev/v1alpha1\nkind: Resource\nmetadata: {{ name: {name} }}\nspec:\n  type: \
+                 kubernetes_object\n  config:\n    manifest: {{ apiVersion: v1, kind: ConfigMap, metadata: {{ \
+                 generateName: {name}- }}, data: {{ a: b }} }}\n"
+            )
+        })
+        .collect();
+    plane().apply(&["-n", &ns], &manifests);
+    let names: Vec<&str> = all.iter().map(String::as_str).collect();
+    wait_ready(&ns, &names);
+    let made = plane().get(&["-n", &ns, "configmaps"])["items"].as_array().unwrap().clone();
+    let ours = made.iter().filter(|object| object["metadata"]["name"].as_str().unwrap().starts_with("item-")).count();
+    assert_eq!(ours, all.len(), "the compare-and-swap on records is the fence");
+    plane().kubectl_ok(&["-n", &ns, "delete", "pres", "--all", "--wait=false"]);
+    wait_empty(&ns);
+    assert!(records(&ns).is_empty());
 }

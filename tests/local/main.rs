@@ -1,5 +1,7 @@
 //! Everything that needs no cluster: the layout, the scenarios, the judge, and the command line.
 
+#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test fails by panicking, and tells what it saw")]
+
 mod kit;
 mod scenarios;
 mod judge;

@@ -61,14 +61,19 @@ fn scenarios_come_out_as_their_files_say() {
             Ok(actual) if update => fs::write(&path, actual).unwrap(),
             Ok(actual) => {
                 let diff = TextDiff::from_lines(&text, &actual);
-                let diff = diff.unified_diff().context_radius(4).header("as the file says", "as it came out").to_string();
+                let diff =
+                    diff.unified_diff().context_radius(4).header("as the file says", "as it came out").to_string();
                 wrong.push(format!("{name}:\n{diff}"));
             }
         }
     }
     assert!(played > 0, "no scenario was played");
     let count = wrong.len();
-    assert!(wrong.is_empty(), "{}\n{count} of {played} scenarios are wrong (SCENARIO=<part of a name> plays one)", wrong.join("\n\n"));
+    assert!(
+        wrong.is_empty(),
+        "{}\n{count} of {played} scenarios are wrong (SCENARIO=<part of a name> plays one)",
+        wrong.join("\n\n")
+    );
 }
 
 #[test]

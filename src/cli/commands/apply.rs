@@ -1,7 +1,5 @@
 //! `purlin apply` and `purlin destroy`: plan, show, ask, carry out, sum up.
 
-use std::sync::Arc;
-
 use crate::cli::args::{ApplyArgs, DestroyArgs, DoingArgs, Format};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::local::{self, Session};
@@ -85,11 +83,15 @@ struct Over {
 async fn walk(session: Session, planned: Planned, reporter: &mut Reporter, console: Console) -> anyhow::Result<Over> {
     let Session { engine, situation } = session;
     let scope = situation.addresses();
-    let mut run = Run::new(Arc::clone(&engine), situation.recorded);
+    // The run lets go of it at its end.
+    let mut run = Run::new(engine, situation.recorded);
     let adoption = planned.adoption(scope, &situation.config, situation.namespace, Vec::new());
     // Nothing is running yet, so the plan cannot be stale.
     let _ = run.adopt(adoption);
     let stopped = drive::to_the_end(&mut run, reporter, console).await?;
+    // The process ends here. To free a hundred thousand objects one by one would take long.
+    run.abandon();
+    std::mem::forget((situation.config, situation.held));
     Ok(Over { walked: true, stopped, summary: reporter.summary() })
 }
 

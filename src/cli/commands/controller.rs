@@ -2,21 +2,19 @@
 
 use crate::cli::args::{ControllerArgs, Listening, LogFormat};
 use crate::cli::failure::{Exit, Failure};
-use crate::cli::output::Console;
 use crate::controller;
 use crate::controller::options::{ElectionTimes, Options, own_namespace, own_pod};
 use crate::execute::Limits;
 use crate::process::{Shutdown, telemetry};
 
 /// Runs the command until it is stopped.
-pub async fn run(args: ControllerArgs, console: Console) -> anyhow::Result<Exit> {
+pub async fn run(args: ControllerArgs) -> anyhow::Result<Exit> {
     let format = match args.log_format {
         LogFormat::Json => telemetry::LogFormat::Json,
         LogFormat::Text => telemetry::LogFormat::Text,
     };
     telemetry::init(format, args.log_level.as_deref())?;
     let options = options(args)?;
-    console.notice(&format!("Controller, records in namespace {}", options.namespace));
     let shutdown = Shutdown::default();
     let signals = shutdown.clone().on_signals();
     tokio::select! {

@@ -1,4 +1,4 @@
-//! `purlin validate`: everything that can be said about files without planning them.
+//! `purlin validate`: everything that can be said about files without records, a cluster or an account.
 
 use crate::cli::args::{Format, ValidateArgs};
 use crate::cli::failure::Exit;
@@ -6,10 +6,11 @@ use crate::cli::json::{DiagnosticJson, FORMAT_VERSION};
 use crate::cli::output::Console;
 use crate::cli::situation::has_errors;
 use crate::cli::{json, local};
+use crate::execute::Limits;
 
 /// Runs the command. Text goes to standard output: the problems are the result here.
-pub fn run(args: &ValidateArgs, console: Console) -> anyhow::Result<Exit> {
-    let checked = local::check(&args.filenames);
+pub async fn run(args: &ValidateArgs, console: Console) -> anyhow::Result<Exit> {
+    let checked = local::check(&args.filenames, Limits::default()).await;
     let problems = &checked.diagnostics;
     let failed = has_errors(problems);
     match args.output {

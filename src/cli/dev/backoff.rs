@@ -89,7 +89,7 @@ mod tests {
         let (address, now) = ("web".parse().unwrap(), Instant::now());
         let mut backoff = Backoff::default();
         backoff.failed(&address, held(), false, now, 0);
-        assert_eq!(backoff.held(now + Duration::from_secs(86_400)).len(), 1);
+        assert_eq!(backoff.held(now + Duration::from_hours(24)).len(), 1);
         assert_eq!(backoff.next(now), None);
         backoff.forget_all();
         assert!(backoff.held(now).is_empty());

@@ -217,3 +217,15 @@ fn a_changed_namespace_wakes_everything_once() {
     wakes(&mut index, namespace.clone(), &["a", "b"]);
     wakes(&mut index, namespace, &[]);
 }
+
+#[test]
+fn what_we_have_destroyed_goes_without_planning_its_neighbours_that_go_too() {
+    let deleting = |name, references: &[&str]| Instance { deleting: true, ..resource(name, 1, references) };
+    let mut index =
+        index([applied(deleting("a", &[])), applied(deleting("b", &["a"])), applied(resource("c", 1, &["a"]))]);
+    wakes(&mut index, Event::ResourceDeleted("a".into()), &["c"]);
+    assert_eq!(index.take_gone().into_iter().collect::<Vec<_>>(), ["a".into()]);
+    index.apply(Event::RecordApplied(record("b", 4, &[])));
+    index.take_woken();
+    wakes(&mut index, Event::ResourceDeleted("b".into()), &["a", "b"]);
+}

@@ -9,7 +9,7 @@ use super::NamespaceTask;
 use super::planning::Part;
 use super::tracked::Hold;
 use crate::controller::retry;
-use crate::controller::summarize::{StepState, finished, waits_by_itself};
+use crate::controller::summarize::{Note, StepState, finished, waits_by_itself};
 use crate::execute::{Progress, ProgressKind};
 use crate::model::{Action, Address, Change, Diagnostic, Reason, Severity, Step};
 use crate::plan::Held;
@@ -24,6 +24,11 @@ const DRIFT_INTERVAL: Duration = Duration::from_mins(30);
 pub(super) struct Adopted {
     addresses: BTreeSet<Address>,
     open: BTreeSet<Step>,
+}
+
+/// Whether a reason is often gone within a second, because the other objects of the same request are on their way.
+fn often_passes(reason: Reason) -> bool {
+    waits_by_itself(reason) || reason == Reason::StillUsed
 }
 
 impl NamespaceTask {
@@ -44,7 +49,7 @@ impl NamespaceTask {
             let steps = by_address.remove(address).unwrap_or_default();
             self.follow_object(&part, address, own, steps, now);
         }
-        self.warn(&part.plan.diagnostics);
+        self.warn(&part.addresses, &part.plan.diagnostics);
         self.adopted.push(Adopted { addresses: part.addresses, open });
         self.close_adopted();
     }
@@ -89,7 +94,7 @@ impl NamespaceTask {
             self.tracked.entry(address.clone()).or_default().retry_at = Some(at);
             self.timers.insert((at, address.clone()));
         }
-        let waits = reason.is_some_and(waits_by_itself) || self.tracked[address].is_open();
+        let waits = reason.is_some_and(often_passes) || self.tracked[address].is_open();
         if waits {
             self.publish_later(address, now);
         } else {
@@ -134,6 +139,7 @@ impl NamespaceTask {
             self.publish_later(address, now);
         } else {
             self.publish(address);
+            self.tidy(address);
         }
         if self.tracked.get(address).is_some_and(|tracked| tracked.is_over(&step)) {
             for adopted in &mut self.adopted {
@@ -177,8 +183,7 @@ impl NamespaceTask {
         }
         self.set_state(step, state);
         self.bring_in(address);
-        // A plan made around this step knew its outcome only as planned.
-        self.replan_if_newer(address, now);
+        self.plan_beyond(step, now);
     }
 
     fn set_state(&mut self, step: &Step, state: StepState) {
@@ -207,10 +212,18 @@ impl NamespaceTask {
         });
     }
 
-    fn replan_if_newer(&mut self, address: &Address, now: Instant) {
-        let wanted = self.shared.index().instance(&address.name).map(|instance| instance.generation);
-        let planned = self.tracked.get(address).and_then(|t| t.instance.as_ref()).map(|i| i.generation);
-        if wanted != planned {
+    /// Plans what belongs together again, when a step has ended that the plan was made around: what had to wait for it
+    /// can be planned now, and its outcome was known only as planned.
+    fn plan_beyond(&mut self, step: &Step, now: Instant) {
+        let planned_around = self.tracked.get_mut(&step.address).is_some_and(|t| t.was_planned_around(step));
+        let wanted = self.shared.index().instance(&step.address.name).map(|instance| instance.generation);
+        let planned = self.tracked.get(&step.address).and_then(|t| t.instance.as_ref()).map(|i| i.generation);
+        if wanted.is_some() && wanted != planned {
+            self.settle.touch(&step.address.name, now);
+        }
+        // By now the object may be gone and connected with nothing, so the plan says who belongs together.
+        let adopted = self.adopted.iter().filter(|adopted| planned_around && adopted.addresses.contains(&step.address));
+        for address in adopted.flat_map(|adopted| &adopted.addresses) {
             self.settle.touch(&address.name, now);
         }
     }
@@ -224,17 +237,28 @@ impl NamespaceTask {
         }
     }
 
-    /// Warnings of a plan become events of their objects; the same text is not repeated.
-    fn warn(&self, diagnostics: &[Diagnostic]) {
+    /// Warnings of a plan become events of their objects, once: the next plan says the same again.
+    fn warn(&mut self, addresses: &BTreeSet<Address>, diagnostics: &[Diagnostic]) {
+        let mut warnings: BTreeMap<&Address, Vec<&Diagnostic>> = BTreeMap::new();
         for diagnostic in diagnostics.iter().filter(|diagnostic| diagnostic.severity == Severity::Warning) {
-            let Some(address) = &diagnostic.address else { continue };
-            let Some(instance) = self.tracked.get(address).and_then(|tracked| tracked.instance.as_ref()) else {
-                continue;
-            };
-            let (reason, note) = (diagnostic.reason.as_str(), diagnostic.message());
-            let note = crate::controller::summarize::Note { warning: true, reason, action: "Plan", note };
-            let terminating = self.shared.index().is_terminating();
-            self.context.tell(self.shared.name(), instance, terminating, note);
+            if let Some(address) = &diagnostic.address {
+                warnings.entry(address).or_default().push(diagnostic);
+            }
+        }
+        let terminating = self.shared.index().is_terminating();
+        for address in addresses {
+            let Some(tracked) = self.tracked.get_mut(address) else { continue };
+            let own = warnings.remove(address).unwrap_or_default();
+            let texts = own.iter().map(|diagnostic| diagnostic.message()).collect();
+            let told = std::mem::replace(&mut tracked.warned, texts);
+            let Some(instance) = &tracked.instance else { continue };
+            for diagnostic in own.into_iter().filter(|diagnostic| !told.contains(&diagnostic.message())) {
+                let (reason, note) = (diagnostic.reason.as_str(), diagnostic.message());
+                // Somebody wished it to be suspended.
+                let warning = diagnostic.reason != Reason::Suspended;
+                let note = Note { warning, reason, action: "Plan", note };
+                self.context.tell(self.shared.name(), instance, terminating, note);
+            }
         }
     }
 

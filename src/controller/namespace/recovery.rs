@@ -57,6 +57,8 @@ impl NamespaceTask {
             Recovery::Erased => drop(self.run.records_mut().remove(&address)),
             Recovery::Held(..) => {}
         }
+        // Of the situation that was judged: what the watch has said meanwhile ends a hold.
+        let fingerprint = self.shared.index().fingerprint(&address.name);
         let own = self.run.records().get(&address).cloned();
         self.shared.index().end(&address, own.as_ref());
         self.bring_in(&address);
@@ -67,7 +69,6 @@ impl NamespaceTask {
                     "an open operation could not be settled yet: {}", held.message
                 );
                 let until = until.map(|at| self.instant_of(at, now));
-                let fingerprint = self.shared.index().fingerprint(&address.name);
                 let tracked = self.tracked.entry(address.clone()).or_default();
                 tracked.hold = Some(Hold { held, until, fingerprint });
                 tracked.retry_at = until;

@@ -25,7 +25,11 @@ pub(super) struct Tracked {
     pub(super) steps: Steps,
     /// Steps under way that the plan has once more: what they end with is not the end.
     again: BTreeSet<Step>,
+    /// Steps that were under way when the plan was made.
+    fixed: BTreeSet<Step>,
     pub(super) started: BTreeMap<Step, Instant>,
+    /// The warnings of its last plan, which are told when they are new.
+    pub(super) warned: BTreeSet<String>,
     /// The fingerprint at which it was found as it should be.
     pub(super) settled: Option<u64>,
     /// Failures in a row.
@@ -58,8 +62,12 @@ impl Tracked {
     pub(super) fn expect(&mut self, nodes: Vec<(Step, bool)>) {
         self.steps.clear();
         self.again.clear();
+        self.fixed.clear();
         for (step, is_running) in nodes {
             let state = if is_running { StepState::Running } else { StepState::Waiting };
+            if is_running {
+                self.fixed.insert(step.clone());
+            }
             if let Some(other) = self.steps.get_mut(&step) {
                 *other = StepState::Running;
                 self.again.insert(step);
@@ -75,6 +83,11 @@ impl Tracked {
         let failed = matches!(state, StepState::Failed { .. });
         let comes_again = ended && self.again.remove(step) && !failed;
         self.steps.insert(step.clone(), if comes_again { StepState::Waiting } else { state });
+    }
+
+    /// Whether the last plan was made around this step, which has ended now.
+    pub(super) fn was_planned_around(&mut self, step: &Step) -> bool {
+        self.fixed.remove(step)
     }
 
     /// Whether nothing more will be heard of a step.

@@ -297,8 +297,8 @@ impl KubernetesObject {
         });
         let call = Call { method: Method::DELETE, body: Some(body), ..Call::get(place.path()) };
         let seen = match self.server.call(place.who, &call, context.deadline).await {
-            Ok(answer) if answer.body["kind"] != "Status" => Some(answer.body),
-            // The server says that it is done; finalizers may hold it all the same.
+            // The answer may show the object, though it is gone at once, as its version of after the deletion: a watch
+            // from there on would tell nothing. Or finalizers hold it, though the server says that it is done.
             Ok(_) => self.server.look(&place, context.deadline).await.map_err(Unsettled::Unseen)?,
             // Gone, or another object of that name.
             Err(Failure::Refused(refusal)) if is_gone(&refusal) => None,

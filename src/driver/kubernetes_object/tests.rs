@@ -160,11 +160,20 @@ async fn a_leftover_of_ours_that_is_going_is_waited_for() {
     play.finished();
 }
 
+/// A Service is answered with the object as it was; a watch from its version would never tell that it is gone.
+#[tokio::test]
+async fn a_delete_that_answers_with_the_object_may_be_done_already() {
+    let play = play(vec![(DELETE, 200, live("here/shop/web/")), (GET, 404, nothing())]);
+    assert!(play.destroy().await.error.is_none());
+    play.finished();
+}
+
 #[tokio::test]
 async fn who_may_not_watch_asks_again_and_again() {
     let going = live("here/shop/web/");
     let play = play(vec![
         (DELETE, 200, going.clone()),
+        (GET, 200, going.clone()),
         (WATCH, 403, json!({"message": "cannot watch", "code": 403, "reason": "Forbidden"})),
         (GET, 200, going),
         (GET, 404, nothing()),
@@ -282,8 +291,8 @@ async fn nobody_acts_with_the_rights_of_the_controller() {
 #[tokio::test]
 async fn a_call_ends_at_its_deadline() {
     let refused = (WATCH, 403, json!({"message": "cannot watch", "code": 403, "reason": "Forbidden"}));
-    let play = play(vec![(DELETE, 200, live("x")), refused, (GET, 200, live("x"))]);
-    let deadline = jiff::Timestamp::now() + jiff::SignedDuration::from_millis(300);
+    let play = play(vec![(DELETE, 200, live("x")), (GET, 200, live("x")), refused, (GET, 200, live("x"))]);
+    let deadline = crate::process::Clock::now(&crate::process::SystemClock) + jiff::SignedDuration::from_millis(300);
     let context = CallContext { deadline, ..context(TYPE_NAME) };
     let call = ApplyRequest { prior: Some(prior()), config: Value::Null, planned: None, private: Arc::from([]) };
     let error = play.driver.apply(&context, call).await.error.unwrap();

@@ -10,7 +10,7 @@ use crate::execute::Engine;
 use crate::execute::step::{StepScope, StepTask};
 use crate::graph::{Finished, Outcome, Walk};
 use crate::load::{Config, Instance};
-use crate::model::{Address, Change, DeposedKey, Recorded, RecordedObject, Step, Value};
+use crate::model::{Address, Change, DeposedKey, Operation, Recorded, RecordedObject, ReplaceOrder, Step, Value};
 use crate::plan::{Plan, Prepared};
 
 pub(super) struct Batch {
@@ -57,6 +57,17 @@ impl Batch {
         (batch, ready)
     }
 
+    /// A step as a plan that is made while it runs sees it: the old object of a create-first replacement is a leftover
+    /// once the new one is there.
+    pub fn seen(&self, step: &Step) -> Step {
+        let is_late = step.operation.removes()
+            && self.change(step).is_some_and(|change| change.order == Some(ReplaceOrder::CreateFirst));
+        match self.prepared.get(&step.address).filter(|_| is_late && step.deposed.is_none()) {
+            Some(prepared) => Step { deposed: Some(prepared.deposed_key), replaces: false, ..step.clone() },
+            None => step.clone(),
+        }
+    }
+
     /// The fixed node of a step that was running when the plan was made.
     pub fn running(&self, step: &Step) -> Option<NodeIndex> {
         self.running.get(step).copied()
@@ -89,7 +100,9 @@ impl Batch {
     }
 
     pub fn waiting_for(&self, address: &Address) -> Vec<Step> {
-        let own = self.waiting.iter().filter(|(step, _)| step.address == *address);
+        // Steps are ordered by address first, so those of one object stand together.
+        let first = Step { address: address.clone(), deposed: None, operation: Operation::Create, replaces: false };
+        let own = self.waiting.range(first..).take_while(|(step, _)| step.address == *address);
         let first = own.map(|(_, node)| self.walk.waits_for(*node)).find(|waits| !waits.is_empty());
         first.unwrap_or_default().into_iter().map(|node| self.step(node).clone()).collect()
     }

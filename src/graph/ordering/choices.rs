@@ -24,6 +24,10 @@ pub(super) struct Choices {
     modes: Vec<Mode>,
     dropped: BTreeSet<(u32, u32)>,
     wants_places: Vec<u32>,
+    /// In the order in which they fell back.
+    pub(super) fell_back: Vec<FellBack>,
+    /// How many objects were looked at to decide so.
+    pub(super) visits: usize,
 }
 
 impl Choices {
@@ -37,6 +41,8 @@ impl Choices {
             modes: vec![Mode::Chained; world.leftovers.len()],
             dropped: BTreeSet::new(),
             wants_places,
+            fell_back: Vec::new(),
+            visits: 0,
         }
     }
 
@@ -46,6 +52,10 @@ impl Choices {
 
     pub(super) fn is_dropped(&self, from: u32, to: u32) -> bool {
         self.dropped.contains(&(from, to))
+    }
+
+    pub(super) fn has_any_fallen_back(&self) -> bool {
+        !self.fell_back.is_empty()
     }
 
     pub(super) fn has_fallen_back(&self, at: u32) -> bool {
@@ -74,20 +84,14 @@ impl Choices {
     ///
     /// First leftovers in rings get their exceptions, which decides nothing. Then orders among leftovers that
     /// contradict each other are dropped, then edges that R7 may drop, all of one component together. Only when no
-    /// ring has such an edge, in each component the first released object with an edge in it falls back.
-    pub(super) fn revise(
-        &mut self,
-        world: &World<'_>,
-        draft: &Draft,
-        rings: &[Vec<u32>],
-        fell_back: &mut Vec<FellBack>,
-    ) -> bool {
+    /// ring has such an edge, in each component the first released object with an edge in it falls back; in a hurry
+    /// all that may be released.
+    pub(super) fn revise(&mut self, world: &World<'_>, draft: &Draft, rings: &[Vec<u32>], in_a_hurry: bool) -> bool {
         let inner = Inner::new(draft, rings);
-        let exact = self.look_closer(world, &inner);
-        exact
+        self.look_closer(world, &inner)
             || self.drop_contradictions(world, &inner)
             || self.drop_edges_of_leftovers(&inner)
-            || self.fall_back(world, &inner, rings, fell_back)
+            || if in_a_hurry { self.all_fall_back(world, rings) } else { self.first_fall_back(world, &inner, rings) }
     }
 
     fn look_closer(&mut self, world: &World<'_>, inner: &Inner) -> bool {
@@ -123,34 +127,52 @@ impl Choices {
         self.dropped.len() > before
     }
 
-    fn fall_back(
-        &mut self,
-        world: &World<'_>,
-        inner: &Inner,
-        rings: &[Vec<u32>],
-        fell_back: &mut Vec<FellBack>,
-    ) -> bool {
-        let before = fell_back.len();
-        let mut search = Search::new(world.objects.len());
+    fn first_fall_back(&mut self, world: &World<'_>, inner: &Inner, rings: &[Vec<u32>]) -> bool {
+        let before = self.fell_back.len();
+        let mut search = [(); 2].map(|()| Search::new(world.objects.len()));
         for ring in rings {
-            let steps = ring.iter().filter_map(|&node| world.steps.get(node as usize));
-            let goes = steps.filter(|step| step.part == Part::Remove).map(|step| step.object);
-            let edge = |at: u32| Some((at, self.safer_edge(world, inner, at, &mut search)?));
-            if let Some((object, to)) = goes.into_iter().find_map(edge) {
+            let mut edge = |at: u32| Some((at, self.safer_edge(world, inner, at, &mut search)?));
+            if let Some((object, to)) = Self::goes(world, ring).find_map(&mut edge) {
                 let ring = inner.ring_along(world, world.remove[object as usize], to);
-                fell_back.push(FellBack { object, ring });
+                self.fell_back.push(FellBack { object, ring });
             }
         }
-        for fallen in &fell_back[before..] {
+        self.visits += search.iter().map(|search| search.visits).sum::<usize>();
+        for fallen in &self.fell_back[before..] {
             self.fallen[fallen.object as usize] = true;
         }
-        fell_back.len() > before
+        self.fell_back.len() > before
+    }
+
+    /// All that stand in rings, and all for which those that let go of them must be told from those that did not.
+    fn all_fall_back(&mut self, world: &World<'_>, rings: &[Vec<u32>]) -> bool {
+        let before = self.fell_back.len();
+        let in_rings: BTreeSet<u32> = rings.iter().flat_map(|ring| Self::goes(world, ring)).collect();
+        for object in 0..world.objects.len() as u32 {
+            let is_told_apart = !world.is_released_by_all(object);
+            if self.may_be_released(world, object) && (is_told_apart || in_rings.contains(&object)) {
+                self.fallen[object as usize] = true;
+                self.fell_back.push(FellBack { object, ring: Vec::new() });
+            }
+        }
+        self.fell_back.len() > before
+    }
+
+    /// The objects whose `D(x)` is among some nodes, in address order.
+    fn goes<'r>(world: &'r World<'_>, nodes: &'r [u32]) -> impl Iterator<Item = u32> + 'r {
+        let steps = nodes.iter().filter_map(|&node| world.steps.get(node as usize));
+        steps.filter(|step| step.part == Part::Remove).map(|step| step.object)
+    }
+
+    fn may_be_released(&self, world: &World<'_>, at: u32) -> bool {
+        let goes = world.removes(at) && !world.creates_first(at) && !self.has_fallen_back(at);
+        goes && (world.is_released_by_all(at) || world.is_dropped_above[at as usize])
     }
 
     /// A step in the same component that `D(x)` waits for by R6, or by the released case of R5, whether that edge was
     /// drawn or left out as implied by others.
-    fn safer_edge(&self, world: &World<'_>, inner: &Inner, at: u32, search: &mut Search) -> Option<u32> {
-        if !world.removes(at) || world.creates_first(at) || self.has_fallen_back(at) {
+    fn safer_edge(&self, world: &World<'_>, inner: &Inner, at: u32, search: &mut [Search; 2]) -> Option<u32> {
+        if !self.may_be_released(world, at) {
             return None;
         }
         let ring = inner.ring_of[world.remove[at as usize] as usize];
@@ -158,10 +180,10 @@ impl Choices {
             let make = world.make[*other as usize];
             make != NONE && inner.ring_of[make as usize] == ring
         };
+        let [search, wanting] = search;
+        wanting.reachable(&world.wanters, world.wanters.of(at));
         let users = search.reachable(&world.users, world.users.of(at));
-        let lets_go =
-            |user: &u32| world.is_released_by_all(at) || !search.reaches(&world.wants, &self.wants_places, *user, at);
-        let user = users.into_iter().filter(in_ring).find(lets_go);
+        let user = users.into_iter().filter(in_ring).find(|&user| !wanting.has(user));
         let used_late = || {
             let used = world.is_released_for_good(at).then(|| search.reachable(&world.used, world.used.of(at)))?;
             used.into_iter().find(in_ring)

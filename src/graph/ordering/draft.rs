@@ -9,16 +9,13 @@ pub(super) struct Draft {
     steps: u32,
     nodes: u32,
     pub(super) edges: Vec<Edge>,
+    /// How many objects were looked at one by one, again and again.
+    pub(super) visits: usize,
 }
 
 impl Draft {
     pub(super) fn new(steps: usize) -> Self {
-        Self { steps: steps as u32, nodes: steps as u32, edges: Vec::new() }
-    }
-
-    /// Whether a node is a junction, not a step.
-    pub(super) fn is_junction(&self, node: u32) -> bool {
-        node >= self.steps
+        Self { steps: steps as u32, nodes: steps as u32, edges: Vec::new(), visits: 0 }
     }
 
     /// How many nodes there are.
@@ -36,6 +33,7 @@ impl Draft {
     /// One node for each object of `order` that stands for all that `gather` puts together for it: steps, and the
     /// nodes of objects that stand earlier in the order, which are given to it. Nothing is `NONE`, a single node
     /// stands for itself, several get a junction.
+    #[expect(single_use_lifetimes, reason = "an anonymous lifetime is not allowed in `impl Trait` here")]
     pub(super) fn chain<'o>(
         &mut self,
         order: impl Iterator<Item = &'o u32>,

@@ -13,18 +13,21 @@ use super::{Because, Presence};
 pub(super) fn draw(world: &World<'_>, choices: &Choices) -> Draft {
     let mut draft = Draft::new(world.steps.len());
     let chains = Chains::new(world, choices, &mut draft);
-    let [search, above] = [(); 2].map(|()| Search::new(world.objects.len()));
-    let mut rules = Rules { world, choices, chains, draft, search, above };
+    let [search, above, wanting, letting_go] = [(); 4].map(|()| Search::new(world.objects.len()));
+    let mut rules = Rules { world, choices, chains, draft, search, above, wanting, letting_go };
     for at in 0..world.objects.len() as u32 {
         rules.references(at);
         rules.replacement(at);
         rules.dependents_go_first(at);
         rules.dependents_go_before_changes(at);
         rules.dependents_change_before_it_goes(at);
+        rules.dependencies_that_fell_back(at);
     }
     for left in 0..world.leftovers.len() {
         rules.leftover(left);
     }
+    let searches = [&rules.search, &rules.above, &rules.wanting, &rules.letting_go];
+    rules.draft.visits = searches.map(|search| search.visits).iter().sum();
     rules.draft
 }
 
@@ -40,6 +43,8 @@ struct Chains {
     going_early: Vec<u32>,
     /// `C` of the object and of all that used it.
     changing: Vec<u32>,
+    /// `D` of the object and of all that it used, of those that fell back.
+    fallen: Vec<u32>,
 }
 
 impl Chains {
@@ -90,7 +95,15 @@ impl Chains {
                 onward(chain, world.users.of(at), found);
             }
         });
-        Self { wanted, used, going, going_early, changing }
+        let fallen = draft.chain(world.used_order.iter().filter(|_| choices.has_any_fallen_back()), count, {
+            |at, chain, found| {
+                if choices.has_fallen_back(at) {
+                    found.push(world.remove[at as usize]);
+                }
+                onward(chain, world.used.of(at), found);
+            }
+        });
+        Self { wanted, used, going, going_early, changing, fallen }
     }
 }
 
@@ -101,6 +114,8 @@ struct Rules<'a> {
     draft: Draft,
     search: Search,
     above: Search,
+    wanting: Search,
+    letting_go: Search,
 }
 
 impl Rules<'_> {
@@ -185,46 +200,78 @@ impl Rules<'_> {
         let users = world.users.of(at);
         if world.creates_first(at) {
             self.wait_for_chain(remove, |chains| &chains.changing, users, Because::DependentMovesFirst);
-        } else if world.is_released_by_all(at) && !self.choices.has_fallen_back(at) {
+        } else if self.choices.has_fallen_back(at) {
+            // Drawn with those that used it.
+        } else if world.is_released_by_all(at) {
             self.wait_for_chain(remove, |chains| &chains.changing, users, Because::Released);
         } else {
             self.released_by_some(at);
         }
     }
 
-    /// The released case of R5, one dependent after the other: some still want the object, or it fell back.
-    ///
-    /// Looks at those that used the object, from the object up. Nothing is to be drawn above
-    /// - an object that wants it still and above which no reference was dropped: all above want it still as well;
-    /// - an object that wants it still and is itself destroyed: whoever above has let go of `at` has let go of that
-    ///   object too, whose own destroy waits for it, and `at` goes after that destroy (R2). Unless one of the two
-    ///   has fallen back.
-    fn released_by_some(&mut self, at: u32) {
+    /// R6: the classic order of what the object used and what fell back. To draw it for an object that still wants
+    /// the other says nothing new: it waits for the new one, and that for the end of the old one. So does an object
+    /// whose dependency is drawn for.
+    fn dependencies_that_fell_back(&mut self, at: u32) {
         let world = self.world;
-        let is_wanted_still = !world.is_released_by_all(at);
-        if is_wanted_still && !world.is_dropped_above[at as usize] {
+        if !world.makes(at) || !self.choices.has_any_fallen_back() {
             return;
         }
-        let has_fallen_back = self.choices.has_fallen_back(at);
-        let remove = world.remove[at as usize];
+        for &to in world.used.of(at) {
+            if !(world.makes(to) && world.wants.has(at, to)) {
+                let make = world.make[at as usize];
+                self.wait_for_chain(make, |chains| &chains.fallen, &[to], Because::FellBack);
+            }
+        }
+    }
+
+    /// The released case of R5, one dependent after the other, for an object that some still want.
+    fn released_by_some(&mut self, at: u32) {
+        let world = self.world;
+        if !world.is_dropped_above[at as usize] {
+            return;
+        }
+        for user in self.who_let_go(at) {
+            // Of two that let go, of which one wants the other, the edge to the one implies that to the other.
+            let mut above = world.wanters.of(user).iter();
+            if !above.any(|&other| world.makes(other) && self.letting_go.has(other)) {
+                let (remove, make) = (world.remove[at as usize], world.make[user as usize]);
+                self.draft.wait(remove, make, Because::Released, !world.used.has(user, at));
+            }
+        }
+    }
+
+    /// Those that used the object and do not want it, from the object up. Nothing is to be found above
+    /// - an object that wants it still and above which no reference was dropped: all above want it still as well;
+    /// - an object that wants it still and is itself destroyed, and has not fallen back: whoever above has let go of
+    ///   `at` has let go of that object too, whose own destroy waits for it, and `at` goes after that destroy (R2).
+    fn who_let_go(&mut self, at: u32) -> Vec<u32> {
+        let world = self.world;
+        let mut found = Vec::new();
+        let mut knows_wanting = false;
+        self.letting_go.restart();
         self.above.restart();
         self.above.push(world.users.of(at));
         while let Some(user) = self.above.stack.pop() {
-            let wants_it = is_wanted_still && self.search.reaches(&world.wants, self.choices.wants_places(), user, at);
-            if !wants_it {
-                let indirect = !world.used.has(user, at);
-                let make = world.make[user as usize];
-                if !has_fallen_back {
-                    self.draft.wait(remove, make, Because::Released, indirect);
-                } else if world.makes(user) {
-                    self.draft.wait(make, remove, Because::FellBack, indirect);
+            let place = self.choices.wants_places();
+            let close = (!knows_wanting).then(|| self.search.reaches(&world.wants, place, user, at));
+            let wants_it = close.flatten().unwrap_or_else(|| {
+                if !knows_wanting {
+                    self.wanting.reachable(&world.wanters, world.wanters.of(at));
+                    knows_wanting = true;
                 }
+                self.wanting.has(user)
+            });
+            if !wants_it {
+                self.letting_go.visit(user);
+                found.push(user);
             }
-            let is_covered = !has_fallen_back && world.removes(user) && !self.choices.has_fallen_back(user);
+            let is_covered = world.removes(user) && !self.choices.has_fallen_back(user);
             if !(wants_it && (is_covered || !world.is_dropped_above[user as usize])) {
                 self.above.push(world.users.of(user));
             }
         }
+        found
     }
 
     /// R7.

@@ -125,11 +125,13 @@ pub(super) struct Search {
     marks: Vec<u32>,
     round: u32,
     pub(super) stack: Vec<u32>,
+    /// How many visits there were in all, to bound what is spent.
+    pub(super) visits: usize,
 }
 
 impl Search {
     pub(super) fn new(count: usize) -> Self {
-        Self { marks: vec![0; count], round: 0, stack: Vec::new() }
+        Self { marks: vec![0; count], round: 1, stack: Vec::new(), visits: 0 }
     }
 
     /// Forgets what was visited.
@@ -142,7 +144,13 @@ impl Search {
     pub(super) fn visit(&mut self, at: u32) -> bool {
         let new = self.marks[at as usize] != self.round;
         self.marks[at as usize] = self.round;
+        self.visits += usize::from(new);
         new
+    }
+
+    /// Whether a number was visited.
+    pub(super) fn has(&self, at: u32) -> bool {
+        self.marks[at as usize] == self.round
     }
 
     /// Puts every number not visited yet on the stack.
@@ -166,22 +174,26 @@ impl Search {
         found
     }
 
-    /// Whether `target` is reachable from `from`. `place` is a place in an order that puts targets first: nothing
-    /// placed before the target can lead to it.
-    pub(super) fn reaches(&mut self, graph: &Adjacency, place: &[u32], from: u32, target: u32) -> bool {
+    /// Whether `target` is reachable from `from`, if a short search can tell. `place` is a place in an order that puts
+    /// targets first: nothing placed before the target can lead to it.
+    pub(super) fn reaches(&mut self, graph: &Adjacency, place: &[u32], from: u32, target: u32) -> Option<bool> {
         self.restart();
         self.push(&[from]);
-        while let Some(here) = self.stack.pop() {
+        for _ in 0..SHORT {
+            let Some(here) = self.stack.pop() else { return Some(false) };
             if here == target {
-                return true;
+                return Some(true);
             }
             if place[here as usize] > place[target as usize] {
                 self.push(graph.of(here));
             }
         }
-        false
+        None
     }
 }
+
+/// How many numbers a short search looks at: what is asked about is mostly close by.
+const SHORT: usize = 64;
 
 /// An order that is kept while arrows are added one by one (Pearce and Kelly's algorithm): each addition looks only
 /// at what stands between its two ends.
@@ -190,7 +202,7 @@ pub(super) struct Incremental {
     waits: Vec<Vec<u32>>,
     waiting: Vec<Vec<u32>>,
     place: Vec<u32>,
-    search: Search,
+    pub(super) search: Search,
 }
 
 impl Incremental {

@@ -8,8 +8,9 @@ use super::{Object, Part, Presence, StepOf};
 #[derive(Debug)]
 pub(super) struct World<'a> {
     pub(super) objects: &'a [Object],
-    /// Direct references between wanted objects.
+    /// Direct references between wanted objects, and who has them.
     pub(super) wants: Adjacency,
+    pub(super) wanters: Adjacency,
     /// Direct dependencies of current objects, and who has them.
     pub(super) used: Adjacency,
     pub(super) users: Adjacency,
@@ -25,8 +26,6 @@ pub(super) struct World<'a> {
     pub(super) leftover_users: Adjacency,
     /// The object and the step of each leftover that is being destroyed.
     pub(super) running_leftovers: Vec<(u32, u32)>,
-    /// Somebody wants it.
-    pub(super) is_wanted_by_any: Vec<bool>,
     /// Somebody that used it, directly or through others, has a step `C`.
     pub(super) has_made_user: Vec<bool>,
     /// Whatever it used, directly or through others, wants all that it used; so does it itself.
@@ -63,6 +62,7 @@ impl<'a> World<'a> {
         );
         let mut world = Self {
             objects,
+            wanters: wants.reversed(),
             users: used.reversed(),
             wants_order: wants.targets_first().0,
             used_order: used.targets_first().0,
@@ -74,7 +74,6 @@ impl<'a> World<'a> {
             leftovers: Vec::new(),
             leftover_users: Adjacency::default(),
             running_leftovers: Vec::new(),
-            is_wanted_by_any: vec![false; count],
             has_made_user: vec![false; count],
             keeps_all_used: vec![true; count],
             is_dropped_above: vec![false; count],
@@ -114,9 +113,6 @@ impl<'a> World<'a> {
     }
 
     fn find_facts(&mut self) {
-        for (_, wanted) in self.wants.pairs() {
-            self.is_wanted_by_any[wanted as usize] = true;
-        }
         for &at in &self.used_order {
             let used = self.used.of(at);
             self.keeps_all_used[at as usize] =
@@ -148,7 +144,7 @@ impl<'a> World<'a> {
 
     /// The object goes, is not create-before-destroy, and nobody wants it: whoever used it has let go of it.
     pub(super) fn is_released_by_all(&self, at: u32) -> bool {
-        let is_wanted = self.objects[at as usize].wanted && self.is_wanted_by_any[at as usize];
+        let is_wanted = self.objects[at as usize].wanted && !self.wanters.of(at).is_empty();
         self.removes(at) && !self.creates_first(at) && !is_wanted
     }
 

@@ -105,7 +105,7 @@ impl Search<'_, '_> {
         let user_address = scene.address(user);
         if scene.running.contains_key(&user) {
             let what = format!("still used by `{user_address}`, a step of which is running");
-            let waits = Diagnostic::warning(scene.address(id), Reason::StillUsed, what);
+            let waits = Diagnostic::warning(scene.address(id), Reason::Waiting, what);
             return Block::held(waits).waiting_for([user]);
         }
         let (what, hint) = match why {

@@ -305,7 +305,7 @@ fn what_a_running_object_used_is_held() {
          have b uses=a
          option updating=b",
         expect![[r#"
-            a Blocked StillUsed: still used by `b`, a step of which is running <- b
+            a Blocked Waiting: still used by `b`, a step of which is running <- b
             b Update (a step of it is running) {id=? input=9}
             warning a StillUsed
             warning - RunAgain: 1 object(s) wait for what this plan does (hint: run apply again)"#]],

@@ -111,7 +111,7 @@ async fn after_a_call_only_the_end_of_the_process_ends_it() {
     faults(&server, &[Fault::Code(403); 3]);
     let start = tokio::time::Instant::now();
     let base = secrets.put(&record, Some(base), LONG).await.unwrap();
-    assert!(start.elapsed() > Duration::from_secs(300));
+    assert!(start.elapsed() > Duration::from_mins(5));
     faults(&server, &[Fault::Code(503); 60]);
     let (outcome, ()) = tokio::join!(secrets.put(&record, Some(base), LONG), async {
         tokio::time::sleep(Duration::from_secs(5)).await;

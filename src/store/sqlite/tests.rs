@@ -1,5 +1,4 @@
 use std::sync::Arc;
-use std::time::Instant;
 
 use expect_test::expect;
 use futures::future::join_all;
@@ -68,16 +67,16 @@ async fn a_hundred_writers_at_once_lose_nothing() {
     let state = Arc::new(open(&folder));
     let writers = (0..100).map(|number| {
         let state = state.clone();
-        tokio::spawn(async move {
+        async move {
             let record = Arc::new(typical(number));
             let mut version = state.intend(record.clone(), None).await.unwrap();
             for _ in 0..10 {
                 version = state.record(record.clone(), version).await.unwrap();
             }
             version
-        })
+        }
     });
-    let versions: Vec<_> = join_all(writers).await.into_iter().map(Result::unwrap).collect();
+    let versions: Vec<_> = join_all(writers).await;
     let loaded = state.load_all().unwrap();
     assert_eq!(loaded.records.len(), 100);
     for (number, version) in versions.into_iter().enumerate() {
@@ -229,33 +228,4 @@ async fn nobody_else_may_read_the_files() {
     for file in std::fs::read_dir(folder.path()).unwrap().map(Result::unwrap) {
         assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600, "{:?}", file.file_name());
     }
-}
-
-/// Not a test of time: prints what `docs` state. `cargo test --release -- --ignored --nocapture measure_state_file`.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "a measurement"]
-async fn measure_state_file() {
-    let folder = TempDir::new_in(".").unwrap();
-    let state = Arc::new(open(&folder));
-    for writers in [1, 10, 100] {
-        let rounds = 2_000 / writers.max(2);
-        let start = Instant::now();
-        let tasks = (0..writers).map(|writer| {
-            let state = state.clone();
-            tokio::spawn(async move {
-                for round in 0..rounds {
-                    state.intend(typical(writers * 100_000 + writer * rounds + round).into(), None).await.unwrap();
-                }
-            })
-        });
-        join_all(tasks).await;
-        let count = f64::from(u32::try_from(writers * rounds).unwrap());
-        println!("{writers} writers: {:.0} writes/s", count / start.elapsed().as_secs_f64());
-    }
-    let start = Instant::now();
-    join_all((0..100_000).map(|number| state.intend(typical(20_000_000 + number).into(), None))).await;
-    println!("100,000 at once: {:?}", start.elapsed());
-    let start = Instant::now();
-    let loaded = state.load_all().unwrap();
-    println!("{} loaded in {:?}", loaded.records.len(), start.elapsed());
 }

@@ -1,10 +1,12 @@
 //! The one thread that writes. It takes all changes that wait, puts them into one transaction, and answers them when
 //! that is durable.
+//!
+//! Every hand-over between threads costs a wake-up. So changes that are submitted together are handed over together,
+//! by the first of those who submit them, which is also the only one that the thread wakes: it passes the answers on.
 
 use std::path::Path;
-use std::sync::mpsc;
+use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread::JoinHandle;
-use std::time::Duration;
 
 use rusqlite::{Connection, Statement, params};
 use tokio::sync::oneshot;
@@ -17,10 +19,6 @@ use crate::store::codec::{self, CodecError};
 /// Bounds a transaction, and with it the time until its first change is answered. At some 4 microseconds a change
 /// this is less than the time of a slow disk's `fsync`.
 const GROUP: usize = 1024;
-
-/// Who was answered together comes back together, but not in the same instant. Waiting this long for the rest saves
-/// every second `fsync`, and is far less than one takes.
-const STRAGGLER: Duration = Duration::from_micros(100);
 
 /// Why a change did not happen.
 #[derive(Clone, Debug)]
@@ -53,9 +51,30 @@ impl Change {
 type Reply = Result<Version, Refusal>;
 type Waiting = (Change, oneshot::Sender<Reply>);
 
+/// Changes that were submitted together.
+struct Group {
+    waiting: Vec<Waiting>,
+    done: oneshot::Sender<Answers>,
+}
+
+/// What became of a group. To drop it is to tell everybody, wherever that happens: also when the one whom it was for
+/// does not wait any more.
+struct Answers(Vec<(oneshot::Sender<Reply>, Reply)>);
+
+impl Drop for Answers {
+    fn drop(&mut self) {
+        for (sender, reply) in self.0.drain(..) {
+            // Nobody waits any more when the step's future was dropped; the write stands all the same.
+            let _ = sender.send(reply);
+        }
+    }
+}
+
 /// The handle of the thread. Dropping it waits until everything submitted is written.
 pub(super) struct Writer {
-    sender: Option<mpsc::Sender<Waiting>>,
+    /// Changes that were not handed over yet. Whoever submitted the first one does it.
+    open: Mutex<Vec<Waiting>>,
+    sender: Option<mpsc::Sender<Group>>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -66,16 +85,59 @@ impl Writer {
             .name("state-file".to_owned())
             .spawn(move || run(&connection, &receiver, counter))
             .map_err(|error| StateError::io(path, &error))?;
-        Ok(Self { sender: Some(sender), thread: Some(thread) })
+        Ok(Self { open: Mutex::default(), sender: Some(sender), thread: Some(thread) })
     }
 
     pub(super) async fn submit(&self, change: Change) -> Reply {
         const GONE: &str = "the thread that writes the state file has ended";
         let (reply, answer) = oneshot::channel();
-        let sent = self.sender.as_ref().is_some_and(|sender| sender.send((change, reply)).is_ok());
-        match answer.await {
-            Ok(reply) if sent => reply,
-            _ => Err(Refusal::Failed(GONE.to_owned())),
+        let first = {
+            let mut open = self.open();
+            open.push((change, reply));
+            open.len() == 1
+        };
+        if first {
+            let (done, answers) = oneshot::channel();
+            let turn = Turn { writer: self, done: Some(done) };
+            self.others().await;
+            drop(turn);
+            drop(answers.await);
+        }
+        answer.await.unwrap_or_else(|_| Err(Refusal::Failed(GONE.to_owned())))
+    }
+
+    /// Lets everybody submit who can at this moment: who was answered together comes back together. That saves every
+    /// second `fsync`.
+    async fn others(&self) {
+        let mut before = 0;
+        loop {
+            let now = self.open().len();
+            if now == before || now >= GROUP {
+                return;
+            }
+            before = now;
+            tokio::task::yield_now().await;
+        }
+    }
+
+    fn open(&self) -> MutexGuard<'_, Vec<Waiting>> {
+        // Nothing that is done under the lock can panic half-way.
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The duty to hand over what is open, whether or not its holder is still polled.
+struct Turn<'w> {
+    writer: &'w Writer,
+    done: Option<oneshot::Sender<Answers>>,
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        let waiting = std::mem::take(&mut *self.writer.open());
+        if let (Some(sender), Some(done)) = (&self.writer.sender, self.done.take()) {
+            // When the thread has ended, everybody learns it from the end of their channels.
+            let _ = sender.send(Group { waiting, done });
         }
     }
 }
@@ -90,42 +152,35 @@ impl Drop for Writer {
     }
 }
 
-fn run(connection: &Connection, receiver: &mpsc::Receiver<Waiting>, mut counter: u64) {
-    let mut together = 1;
+fn run(connection: &Connection, receiver: &mpsc::Receiver<Group>, mut counter: u64) {
     while let Ok(first) = receiver.recv() {
-        let group = gather(receiver, first, together);
-        together = group.len();
-        let outcomes = commit(connection, &group, &mut counter);
-        for (position, (_, reply)) in group.into_iter().enumerate() {
-            // Nobody waits any more when the step's future was dropped; the write stands all the same.
-            let _ = reply.send(match &outcomes {
-                Ok(outcomes) => outcomes[position].clone(),
-                Err(error) => Err(Refusal::Failed(message(error))),
-            });
+        let mut groups = vec![first];
+        let mut size = groups[0].waiting.len();
+        while let Some(next) = (size < GROUP).then(|| receiver.try_recv().ok()).flatten() {
+            size += next.waiting.len();
+            groups.push(next);
+        }
+        let changes: Vec<&Change> = groups.iter().flat_map(|group| &group.waiting).map(|(change, _)| change).collect();
+        let outcomes = commit(connection, &changes, &mut counter);
+        let mut outcomes = match outcomes {
+            Ok(outcomes) => outcomes,
+            Err(error) => vec![Err(Refusal::Failed(message(&error))); size],
+        }
+        .into_iter();
+        for Group { waiting, done } in groups {
+            let answers = waiting.into_iter().map(|(_, reply)| reply).zip(&mut outcomes).collect();
+            // When the first one does not wait any more, the others are told here.
+            drop(done.send(Answers(answers)));
         }
     }
-}
-
-/// All that waits, and what is still to come of the `expected` ones.
-fn gather(receiver: &mpsc::Receiver<Waiting>, first: Waiting, expected: usize) -> Vec<Waiting> {
-    let mut group = vec![first];
-    while group.len() < GROUP {
-        let next =
-            if group.len() < expected { receiver.recv_timeout(STRAGGLER).ok() } else { receiver.try_recv().ok() };
-        match next {
-            Some(next) => group.push(next),
-            None => break,
-        }
-    }
-    group
 }
 
 /// Writes the group durably; on an error nothing of it is written.
-fn commit(connection: &Connection, group: &[Waiting], counter: &mut u64) -> rusqlite::Result<Vec<Reply>> {
+fn commit(connection: &Connection, group: &[&Change], counter: &mut u64) -> rusqlite::Result<Vec<Reply>> {
     let transaction = connection.unchecked_transaction()?;
     let mut statements = Statements::prepare(&transaction)?;
     let mut outcomes = Vec::with_capacity(group.len());
-    for (change, _) in group {
+    for change in group {
         *counter += 1;
         outcomes.push(match statements.apply(change, *counter) {
             Ok(true) => Ok(Version(*counter)),

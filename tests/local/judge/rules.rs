@@ -167,9 +167,8 @@ impl Rules<'_> {
                 }
                 continue;
             }
-            let in_ring = |a: &&Address| {
-                !order.fell_back.contains(*a) && self.released(a, false).iter().any(|edge| rings(&edge))
-            };
+            let in_ring =
+                |a: &&Address| !order.fell_back.contains(*a) && self.released(a, false).iter().any(|edge| rings(&edge));
             match released.iter().find(in_ring) {
                 Some(a) => drop(order.fell_back.insert(a.clone())),
                 None => {

@@ -53,8 +53,13 @@ impl Tape {
         let id = progress.step.id();
         match &progress.kind {
             ProgressKind::Started => {
-                let early: Vec<&Node> =
-                    self.waits.get(&node).into_iter().flatten().filter(|other| !self.finished.contains(other)).collect();
+                let early: Vec<&Node> = self
+                    .waits
+                    .get(&node)
+                    .into_iter()
+                    .flatten()
+                    .filter(|other| !self.finished.contains(other))
+                    .collect();
                 if !early.is_empty() {
                     return Err(format!("{id} has started, and must wait for {early:?}"));
                 }

@@ -17,7 +17,8 @@ impl History {
                 return Err(format!("in the end {} exists beside another one", other.id));
             }
         }
-        let wanted: BTreeSet<&String> = self.wish.wants.keys().filter(|name| self.wish.wanted(name).is_some()).collect();
+        let wanted: BTreeSet<&String> =
+            self.wish.wants.keys().filter(|name| self.wish.wanted(name).is_some()).collect();
         let existing: BTreeSet<&String> = things.keys().collect();
         if wanted != existing {
             return Err(format!("in the end {existing:?} exist, and {wanted:?} are wanted"));
@@ -43,7 +44,10 @@ impl History {
         ];
         for (argument, value) in wanted {
             if !thing.arguments[argument].same(&value) {
-                return Err(format!("in the end {}.{argument} is {:?}, not {value:?}", thing.id, thing.arguments[argument]));
+                return Err(format!(
+                    "in the end {}.{argument} is {:?}, not {value:?}",
+                    thing.id, thing.arguments[argument]
+                ));
             }
         }
         Ok(())

@@ -99,12 +99,7 @@ impl Wish {
             3 => Some(false),
             _ => None,
         };
-        let want = Want {
-            create_first,
-            prevent_destroy: dice.chance(4),
-            orphan: dice.chance(4),
-            ..Want::default()
-        };
+        let want = Want { create_first, prevent_destroy: dice.chance(4), orphan: dice.chance(4), ..Want::default() };
         self.wants.insert(name.to_owned(), want);
         for _ in 0..dice.below(4) {
             self.refer(dice, name);

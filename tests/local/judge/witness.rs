@@ -143,7 +143,9 @@ impl Witness {
                     None => {
                         let old = closed.deposed.and_then(|key| old.deposed.get(&key)).and_then(|object| object.id());
                         let current = new.current.as_ref().and_then(|object| object.id());
-                        if old.is_some() && (current != old || new.deposed.keys().any(|key| Some(*key) == closed.deposed)) {
+                        if old.is_some()
+                            && (current != old || new.deposed.keys().any(|key| Some(*key) == closed.deposed))
+                        {
                             objections.push(format!("its create made nothing, and {old:?} is not current again"));
                         }
                     }

@@ -125,7 +125,9 @@ impl Round {
                 ("mode", "destroy") => options.destroy = true,
                 ("refresh", "none") => options.refresh_none = true,
                 ("replace", value) => options.replace.push(address(value)?),
-                ("parallel", value) => options.parallel = Some(value.parse().map_err(|_| format!("no number: {value}"))?),
+                ("parallel", value) => {
+                    options.parallel = Some(value.parse().map_err(|_| format!("no number: {value}"))?)
+                }
                 ("failed creates", value) => {
                     options.failed_creates = Some(value.parse().map_err(|_| format!("no number: {value}"))?);
                 }
@@ -185,7 +187,10 @@ fn cue(line: &str) -> Result<Cue, String> {
             Some((on, call)) => Ok(Cue::Driver(Line {
                 on: on.to_owned(),
                 operation: operation(call).ok_or_else(unknown)?,
-                answers: rest.split(',').map(|text| answer(text.trim()).ok_or_else(unknown)).collect::<Result<_, _>>()?,
+                answers: rest
+                    .split(',')
+                    .map(|text| answer(text.trim()).ok_or_else(unknown))
+                    .collect::<Result<_, _>>()?,
             })),
             None => Err(unknown()),
         },

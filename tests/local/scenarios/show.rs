@@ -139,8 +139,10 @@ fn record(record: &Record) -> Vec<String> {
     if record.failed_creates > 0 {
         line.push_str(&format!(", {} failed creates", record.failed_creates));
     }
-    let leftovers =
-        record.deposed.iter().map(|(key, leftover)| format!("{} (deposed {key}): {}", record.address, object(leftover)));
+    let leftovers = record
+        .deposed
+        .iter()
+        .map(|(key, leftover)| format!("{} (deposed {key}): {}", record.address, object(leftover)));
     std::iter::once(line).chain(leftovers).collect()
 }
 

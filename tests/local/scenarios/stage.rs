@@ -52,7 +52,8 @@ pub(super) async fn play(scenario: &Scenario) -> Result<String, String> {
     for (number, round) in scenario.rounds.iter().enumerate() {
         let goes_on = scenario.rounds.get(number + 1).is_some_and(|next| next.start.is_meanwhile());
         text.push_str(&given(round));
-        let sections = stage.play(round, &mut process, goes_on).await.map_err(|e| format!("round {}: {e}", number + 1))?;
+        let sections =
+            stage.play(round, &mut process, goes_on).await.map_err(|e| format!("round {}: {e}", number + 1))?;
         for (name, lines) in sections.iter().filter(|(_, lines)| !lines.is_empty()) {
             write!(text, "\n== {name}\n{}\n", lines.join("\n")).unwrap();
         }
@@ -112,12 +113,7 @@ impl Stage {
         })
     }
 
-    async fn play(
-        &mut self,
-        round: &Round,
-        process: &mut Option<Process>,
-        goes_on: bool,
-    ) -> Result<Sections, String> {
+    async fn play(&mut self, round: &Round, process: &mut Option<Process>, goes_on: bool) -> Result<Sections, String> {
         let options = round.options()?;
         let faults = self.prepare(round)?;
         match &round.start {
@@ -349,8 +345,10 @@ impl Stage {
     /// What exists, in the order of the names.
     fn told_world(&self) -> Vec<String> {
         let objects = self.world.objects();
-        let mut lines: Vec<String> =
-            objects.iter().map(|(id, (_, value))| self.with_names(format!("{id} {}", show::arguments(value)))).collect();
+        let mut lines: Vec<String> = objects
+            .iter()
+            .map(|(id, (_, value))| self.with_names(format!("{id} {}", show::arguments(value))))
+            .collect();
         lines.sort();
         lines
     }

@@ -87,9 +87,18 @@ fn build(module: &Path, program: &Program, to: &Path) {
     let notice = format!("building {} for the cluster tests, once; this takes minutes\n", program.name);
     let _ = std::io::stderr().write_all(notice.as_bytes());
 
+    let mut flags = "-ldflags=-s -w".to_owned();
+    if let Some(version) = kubernetes_version(module) {
+        // Kubernetes' own build tells its version like this; without it, every client takes it for v0.0.0.
+        let parts: Vec<&str> = version.trim_start_matches('v').split('.').collect();
+        let names = ["gitMajor", "gitMinor", "gitVersion"];
+        for (name, value) in names.iter().zip([parts[0], parts[1], &version]) {
+            flags.push_str(&format!(" -X k8s.io/component-base/version.{name}={value}"));
+        }
+    }
     let mut command = Command::new("go");
     command
-        .args(["build", "-p", "2", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o"])
+        .args(["build", "-p", "2", "-trimpath", "-buildvcs=false", &flags, "-o"])
         .args([to.as_os_str(), OsStr::new(program.package)])
         .current_dir(module)
         // So that a C compiler makes no difference, and neither does a Go workspace around the repository.
@@ -104,6 +113,13 @@ fn build(module: &Path, program: &Program, to: &Path) {
     });
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "building {} in {}:\n{stderr}", program.name, module.display());
+}
+
+/// The version of Kubernetes that a module links in, by its `go.mod`.
+fn kubernetes_version(module: &Path) -> Option<String> {
+    let text = fs::read_to_string(module.join("go.mod")).unwrap_or_default();
+    let mut required = text.lines().filter_map(|line| line.trim().strip_prefix("k8s.io/kubernetes "));
+    required.next().map(str::to_owned)
 }
 
 fn hash_of_sources(module: &Path) -> String {

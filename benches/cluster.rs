@@ -1,0 +1,425 @@
+//! The controller against a real API server, as the chart renders it: what the server itself can do in the same run,
+//! how long the controller takes beside that, how soon it reacts, and what it costs when there is nothing to do.
+//!
+//! `cargo bench --bench cluster` measures everything; `-- many=2000` settles 2,000 objects instead of 10,000, and
+//! likewise `objects=`, `chains=` (0 leaves a part out).
+
+#[path = "../tests/cluster/controller.rs"]
+#[allow(dead_code, reason = "the benchmark uses the part it needs")]
+mod controller;
+#[path = "../tests/support/controlplane.rs"]
+mod controlplane;
+#[path = "../tests/cluster/installation.rs"]
+#[allow(dead_code, reason = "the benchmark uses the part it needs")]
+mod installation;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Read as _, Seek, SeekFrom};
+use std::time::{Duration, Instant};
+
+use futures::{StreamExt as _, TryStreamExt as _, stream};
+use jiff::Timestamp;
+use kube::api::{ApiResource, DynamicObject, Patch, PatchParams, PostParams};
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::core::GroupVersionKind;
+use kube::runtime::{WatchStreamExt as _, watcher};
+use kube::{Api, Client, Config};
+use serde_json::{Value, json};
+
+use controller::Controller;
+use controlplane::ControlPlane;
+
+/// How many requests are under way at once when the server is probed or filled.
+const CLIENTS: usize = 48;
+
+/// The user whose requests are the controller's. Calls of `kubernetes_object` are its own as well: it impersonates.
+const CONTROLLER: &str = "system:serviceaccount:purlin-system:purlin";
+
+/// How long is waited for objects to become ready before the benchmark gives up.
+const PATIENCE: Duration = Duration::from_mins(20);
+
+/// How long the idle controller is watched.
+const IDLE: Duration = Duration::from_secs(30);
+
+/// How many of the settled objects are changed, one after the other.
+const CHANGES: usize = 20;
+
+/// How long after a change its last write is waited for.
+const AFTERMATH: Duration = Duration::from_secs(2);
+
+fn main() {
+    // `cargo bench` passes `--bench`; `cargo test --benches` does not, and then there is nothing to measure.
+    if !std::env::args().any(|argument| argument == "--bench") {
+        return;
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    runtime.expect("a runtime").block_on(run());
+}
+
+fn given(name: &str, otherwise: usize) -> usize {
+    let value = std::env::args().find_map(|argument| argument.strip_prefix(&format!("{name}="))?.parse().ok());
+    value.unwrap_or(otherwise)
+}
+
+async fn run() {
+    let plane = installation::plane();
+    let server = Server::new(plane).await;
+    println!("load of the machine: {}", fs::read_to_string("/proc/loadavg").unwrap_or_default().trim());
+    let limits = probe(&server).await;
+    let controller = Controller::start(plane);
+    let process = Process(controller.pid());
+    let before = process.memory();
+    println!("controller with nothing to do: {:.1} MiB", mib(before));
+    // The first objects of a process pay for connections and caches.
+    warm_up(&server).await;
+    let (objects, chains, many) = (given("objects", 1_000), given("chains", 500), given("many", 10_000));
+    if objects > 0 {
+        new_objects(&server, &limits, objects).await;
+    }
+    if chains > 0 {
+        config_maps(&server, chains).await;
+    }
+    if many > 0 {
+        settled(&server, process, before, many).await;
+    }
+}
+
+/// The API server, as an administrator sees it.
+struct Server {
+    plane: &'static ControlPlane,
+    client: Client,
+}
+
+impl Server {
+    async fn new(plane: &'static ControlPlane) -> Self {
+        let kubeconfig = Kubeconfig::read_from(plane.kubeconfig()).expect("a kubeconfig");
+        let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
+        Self { plane, client: Client::try_from(config.expect("a configuration")).expect("a client") }
+    }
+
+    fn resources(&self, namespace: &str) -> Api<DynamicObject> {
+        let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("purlin.dev", "v1alpha1", "Resource"));
+        Api::namespaced_with(self.client.clone(), namespace, &kind)
+    }
+
+    fn secrets(&self, namespace: &str) -> Api<DynamicObject> {
+        let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("", "v1", "Secret"));
+        Api::namespaced_with(self.client.clone(), namespace, &kind)
+    }
+
+    async fn create(&self, namespace: &str, manifests: Vec<Value>) {
+        let api = self.resources(namespace);
+        let objects = manifests.into_iter().map(|manifest| serde_json::from_value(manifest).expect("an object"));
+        let created = stream::iter(objects).map(|object: DynamicObject| {
+            let api = api.clone();
+            async move { api.create(&PostParams::default(), &object).await.map(drop) }
+        });
+        created.buffer_unordered(CLIENTS).try_collect::<()>().await.expect("created Resources");
+    }
+}
+
+// --- What the server can do -----------------------------------------------------------------------------------------
+
+/// Requests a second, by the kind of write.
+struct Limits(BTreeMap<&'static str, f64>);
+
+const CREATE: &str = "create Resource";
+const PATCH: &str = "patch Resource";
+const STATUS: &str = "patch Resource status";
+const NEW_SECRET: &str = "create Secret";
+const SECRET: &str = "update Secret";
+
+async fn probe(server: &Server) -> Limits {
+    const COUNT: usize = 1_000;
+    let namespace = server.plane.namespace("limits");
+    let (resources, secrets) = (server.resources(&namespace), server.secrets(&namespace));
+    let mut limits = BTreeMap::new();
+    let name = |number: usize| format!("item-{number}");
+    let object = |value: Value| serde_json::from_value::<DynamicObject>(value).expect("an object");
+    let post = PostParams::default();
+    let params = PatchParams::default();
+
+    let rate = rate(COUNT, async |number| resources.create(&post, &object(data(number, 3))).await.map(drop)).await;
+    limits.insert(CREATE, rate);
+    let mark = json!({"metadata": {"finalizers": ["purlin.dev/destroy"], "annotations": {"purlin.dev/record": "x"}}});
+    let mark = Patch::Merge(&mark);
+    let rate = self::rate(COUNT, async |number| resources.patch(&name(number), &params, &mark).await.map(drop)).await;
+    limits.insert(PATCH, rate);
+    let condition = |kind: &str| {
+        json!({"type": kind, "status": "True", "reason": "Ready", "message": "The object is as described.",
+               "observedGeneration": 1, "lastTransitionTime": "2026-01-01T00:00:00Z"})
+    };
+    let status = json!({"status": {"observedGeneration": 1, "id": "0d5a7b4c-7d8f-4d4e-9f0a-1b2c3d4e5f60",
+                                   "conditions": [condition("Ready"), condition("Synced")]}});
+    let status = Patch::Merge(&status);
+    let rate =
+        self::rate(COUNT, async |number| resources.patch_status(&name(number), &params, &status).await.map(drop)).await;
+    limits.insert(STATUS, rate);
+    // A record of `terraform_data` takes about so much.
+    let secret = |number: usize, body: &str| {
+        object(json!({"apiVersion": "v1", "kind": "Secret", "type": "Opaque",
+                      "metadata": {"name": name(number), "labels": {"purlin.dev/namespace": "limits"}},
+                      "stringData": {"record": body.repeat(700)}}))
+    };
+    let rate = self::rate(COUNT, async |number| secrets.create(&post, &secret(number, "a")).await.map(drop)).await;
+    limits.insert(NEW_SECRET, rate);
+    let rate =
+        self::rate(COUNT, async |number| secrets.replace(&name(number), &post, &secret(number, "b")).await.map(drop)).await;
+    limits.insert(SECRET, rate);
+
+    println!("\nthe API server alone, {CLIENTS} clients");
+    limits.iter().for_each(|(what, rate)| println!("  {what:<28} {rate:>8.0} /s"));
+    // Nobody looks at these any more, and the controller must not either.
+    let lift = json!({"metadata": {"finalizers": null}});
+    let lift = Patch::Merge(&lift);
+    self::rate(COUNT, async |number| {
+        resources.patch(&name(number), &params, &lift).await?;
+        resources.delete(&name(number), &kube::api::DeleteParams::default()).await.map(drop)
+    })
+    .await;
+    Limits(limits)
+}
+
+async fn rate(count: usize, request: impl AsyncFn(usize) -> kube::Result<()>) -> f64 {
+    let start = Instant::now();
+    let requests = stream::iter(0..count).map(|number| request(number)).buffer_unordered(CLIENTS);
+    requests.try_collect::<()>().await.expect("a successful request");
+    count as f64 / start.elapsed().as_secs_f64()
+}
+
+// --- New objects ----------------------------------------------------------------------------------------------------
+
+/// One of many `terraform_data` Resources, in chains of the given length.
+fn data(number: usize, chain: usize) -> Value {
+    let input = if number % chain == 0 { format!("item {number}") } else { format!("${{item_{}.id}}", number - 1) };
+    json!({"apiVersion": "purlin.dev/v1alpha1", "kind": "Resource", "metadata": {"name": format!("item-{number}")},
+           "spec": {"type": "terraform_data", "config": {"input": {"name": format!("item {number}"), "after": input}}}})
+}
+
+/// One of many `kubernetes_object` Resources over ConfigMaps, in chains of three.
+fn config_map(number: usize) -> Value {
+    let after = if number.is_multiple_of(3) {
+        "nothing".to_owned()
+    } else {
+        format!("${{item_{}.object.metadata.name}}", number - 1)
+    };
+    let manifest = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": format!("item-{number}")},
+                          "data": {"after": after}});
+    json!({"apiVersion": "purlin.dev/v1alpha1", "kind": "Resource", "metadata": {"name": format!("item-{number}")},
+           "spec": {"type": "kubernetes_object", "config": {"manifest": manifest}}})
+}
+
+async fn warm_up(server: &Server) {
+    let namespace = server.plane.namespace("warm");
+    server.create(&namespace, (0..9).map(|number| data(number, 3)).collect()).await;
+    ready(server, &namespace, 9).await;
+}
+
+/// Waits until so many Resources of a namespace are ready.
+async fn ready(server: &Server, namespace: &str, count: usize) {
+    let events = watcher(server.resources(namespace), watcher::Config::default()).applied_objects();
+    let mut events = std::pin::pin!(events);
+    let (mut ready, start) = (BTreeSet::new(), Instant::now());
+    while ready.len() < count {
+        let event = tokio::time::timeout(PATIENCE, events.next()).await.ok().flatten();
+        let Some(Ok(object)) = event else { continue };
+        let name = object.metadata.name.clone().unwrap_or_default();
+        if installation::is_ready(&serde_json::to_value(&object).expect("JSON")) {
+            ready.insert(name);
+        }
+        assert!(start.elapsed() < PATIENCE, "{} of {count} objects of {namespace} are ready", ready.len());
+    }
+}
+
+/// Creates Resources, and gives the time until all are ready together with what the controller wrote for it.
+async fn create_and_wait(server: &Server, namespace: &str, manifests: Vec<Value>) -> (Duration, Vec<Write>) {
+    let mut audit = Audit::from_now(server.plane);
+    let (start, count) = (Instant::now(), manifests.len());
+    tokio::join!(server.create(namespace, manifests), ready(server, namespace, count));
+    (start.elapsed(), audit.writes())
+}
+
+async fn new_objects(server: &Server, limits: &Limits, count: usize) {
+    let namespace = server.plane.namespace("new");
+    let manifests = (0..count).map(|number| data(number, 3)).collect();
+    let (took, writes) = create_and_wait(server, &namespace, manifests).await;
+    println!("\n{count} new terraform_data, chains of three: {:.2} s", took.as_secs_f64());
+    let mut cost = count as f64 / limits.0[CREATE];
+    for (kind, number) in counted(&writes) {
+        let rate = limits.0.get(kind.as_str()).copied();
+        cost += rate.map_or(0.0, |rate| number as f64 / rate);
+        let known = rate.map_or("not counted into the cost".to_owned(), |rate| format!("{:.2} s", number as f64 / rate));
+        println!("  {kind:<28} {number:>7}  {known}");
+    }
+    println!("  creates and writes alone cost {cost:.2} s; ratio {:.2} (budget 2)", took.as_secs_f64() / cost);
+}
+
+async fn config_maps(server: &Server, chains: usize) {
+    let namespace = server.plane.namespace("maps");
+    let account = format!("--serviceaccount={namespace}:default");
+    server.plane.kubectl_ok(&["-n", &namespace, "create", "rolebinding", "edit", "--clusterrole=edit", &account]);
+    let count = chains * 3;
+    let (took, writes) = create_and_wait(server, &namespace, (0..count).map(config_map).collect()).await;
+    let rate = count as f64 / took.as_secs_f64();
+    println!("\n{chains} chains of three ConfigMaps: {:.2} s, {rate:.0} objects/s (budget 160)", took.as_secs_f64());
+    counted(&writes).iter().for_each(|(kind, number)| println!("  {kind:<28} {number:>7}"));
+}
+
+// --- Many settled objects -------------------------------------------------------------------------------------------
+
+async fn settled(server: &Server, process: Process, empty: u64, many: usize) {
+    let namespace = server.plane.namespace("many");
+    let manifests = (0..many).map(|number| data(number, 3)).collect();
+    let (took, _) = create_and_wait(server, &namespace, manifests).await;
+    println!("\n{many} objects settled in {:.1} s", took.as_secs_f64());
+    tokio::time::sleep(Duration::from_secs(10)).await;
+
+    let mut audit = Audit::from_now(server.plane);
+    let (start, used) = (Instant::now(), process.cpu());
+    tokio::time::sleep(IDLE).await;
+    let share = (process.cpu() - used).as_secs_f64() / start.elapsed().as_secs_f64() * 100.0;
+    let memory = process.memory();
+    println!("  idle for {} s: {} writes, CPU {share:.2} % (budget 1)", IDLE.as_secs(), audit.writes().len());
+    println!(
+        "  memory {:.1} MiB, {:.1} more than with none: {:.1} KiB an object (budget 10), peak {:.1} MiB",
+        mib(memory),
+        mib(memory.saturating_sub(empty)),
+        memory.saturating_sub(empty) as f64 / 1024.0 / many as f64,
+        mib(process.peak()),
+    );
+
+    let (api, params) = (server.resources(&namespace), PatchParams::default());
+    let (mut delays, mut others) = (Vec::new(), 0);
+    for change in 0..CHANGES {
+        // The last of a chain: nothing depends on it.
+        let name = format!("item-{}", (many / CHANGES * change) / 3 * 3 + 2);
+        let patch = json!({"spec": {"config": {"input": {"name": format!("changed {change}")}}}});
+        let changed = api.patch(&name, &params, &Patch::Merge(&patch)).await;
+        changed.expect("a changed Resource");
+        let answered = Timestamp::now();
+        tokio::time::sleep(AFTERMATH).await;
+        let writes = audit.writes();
+        let start = writes.iter().find(|write| write.resource == "secrets").map(|write| write.received);
+        delays.extend(start.map(|start| start.duration_since(answered).as_secs_f64() * 1000.0));
+        let records: BTreeSet<&str> =
+            writes.iter().filter(|write| write.resource == "secrets").map(|write| write.name.as_str()).collect();
+        let foreign = |write: &&Write| write.resource == "resources" && write.name != name;
+        others += writes.iter().filter(foreign).count() + records.len().saturating_sub(1);
+    }
+    delays.sort_by(f64::total_cmp);
+    let at = |place: usize| delays.get(place).copied().unwrap_or(f64::NAN);
+    println!(
+        "  one changed object, {} times: its step starts after {:.0} ms (median), {:.0} ms (slowest; budget 100); \
+         writes of other objects: {others}",
+        delays.len(),
+        at(delays.len() / 2),
+        at(delays.len().saturating_sub(1)),
+    );
+}
+
+// --- What the controller writes -------------------------------------------------------------------------------------
+
+/// A successful write of the controller.
+struct Write {
+    verb: String,
+    resource: String,
+    subresource: String,
+    name: String,
+    received: Timestamp,
+}
+
+/// The audit log of the API server, from some moment on.
+struct Audit {
+    log: BufReader<File>,
+}
+
+impl Audit {
+    fn from_now(plane: &ControlPlane) -> Self {
+        let mut file = File::open(plane.audit_log()).expect("the audit log");
+        file.seek(SeekFrom::End(0)).expect("its end");
+        Self { log: BufReader::new(file) }
+    }
+
+    /// What the controller has written since the last call, apart from its Lease.
+    fn writes(&mut self) -> Vec<Write> {
+        let mut text = Vec::new();
+        self.log.read_to_end(&mut text).expect("the audit log");
+        // A line that is being written is read with the next ones.
+        let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+        self.log.seek_relative(-((text.len() - whole) as i64)).expect("the last line");
+        let lines = text[..whole].lines().map_while(Result::ok);
+        lines.filter_map(|line| Write::of(&serde_json::from_str(&line).ok()?)).collect()
+    }
+}
+
+impl Write {
+    fn of(entry: &Value) -> Option<Self> {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let write = Self {
+            verb: text(&entry["verb"]),
+            resource: text(&entry["objectRef"]["resource"]),
+            subresource: text(&entry["objectRef"]["subresource"]),
+            name: text(&entry["objectRef"]["name"]),
+            received: entry["requestReceivedTimestamp"].as_str()?.parse().ok()?,
+        };
+        let ours = entry["stage"] == "ResponseComplete" && entry["user"]["username"] == CONTROLLER;
+        let writes = ["create", "update", "patch", "delete"].contains(&write.verb.as_str());
+        let dry = text(&entry["requestURI"]).contains("dryRun");
+        (ours && writes && !dry && write.resource != "leases" && !write.resource.ends_with("reviews")).then_some(write)
+    }
+
+    fn kind(&self) -> String {
+        let resource = match self.resource.as_str() {
+            "resources" => "Resource",
+            "secrets" => "Secret",
+            other => other,
+        };
+        let kind = format!("{} {resource} {}", self.verb, self.subresource);
+        kind.trim_end().to_owned()
+    }
+}
+
+fn counted(writes: &[Write]) -> BTreeMap<String, usize> {
+    let mut counted = BTreeMap::new();
+    writes.iter().for_each(|write| *counted.entry(write.kind()).or_default() += 1);
+    counted
+}
+
+// --- The process of the controller ----------------------------------------------------------------------------------
+
+#[derive(Clone, Copy)]
+struct Process(u32);
+
+impl Process {
+    fn file(self, name: &str) -> String {
+        fs::read_to_string(format!("/proc/{}/{name}", self.0)).expect("a running controller")
+    }
+
+    fn size(self, label: &str) -> u64 {
+        let text = self.file("status");
+        let line = text.lines().find_map(|line| line.strip_prefix(label)).unwrap_or_default();
+        line.trim().trim_end_matches("kB").trim().parse::<u64>().map_or(0, |kib| kib * 1024)
+    }
+
+    fn memory(self) -> u64 {
+        self.size("VmRSS:")
+    }
+
+    fn peak(self) -> u64 {
+        self.size("VmHWM:")
+    }
+
+    /// Time of processors used, in user and system mode.
+    fn cpu(self) -> Duration {
+        let text = self.file("stat");
+        // The name of the program stands in brackets and may hold anything; state is the first field after it.
+        let fields: Vec<&str> = text.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
+        let ticks: u64 = fields[11..13].iter().filter_map(|field| field.parse::<u64>().ok()).sum();
+        Duration::from_millis(ticks * 10)
+    }
+}
+
+fn mib(bytes: u64) -> f64 {
+    bytes as f64 / f64::from(1 << 20)
+}
