@@ -169,7 +169,13 @@ impl Attempt<'_> {
             private: Arc::clone(&planned.private),
         };
         let response = call(self.driver, &context, request).await;
-        self.settle(response).await
+        match response {
+            // The call that was cut may have made the object all the same, so nothing is settled by this.
+            ApplyResponse { object: None, error: Some(error), .. } if Failure::from(error.clone()).retryable => {
+                self.later(&error.into())
+            }
+            response => self.settle(response).await,
+        }
     }
 
     async fn find_created(&self) -> Recovery {

@@ -54,6 +54,8 @@ pub struct Adoption {
 pub struct Stale;
 
 struct Running {
+    /// The step as a new plan sees it: what a create-first replacement destroys is a leftover by now.
+    seen: Step,
     batch: Option<(u64, NodeIndex)>,
     planned: Option<Value>,
     recorded: Option<Arc<RecordedObject>>,
@@ -112,8 +114,8 @@ impl Run {
     pub fn running(&self, scope: &BTreeSet<Address>) -> Vec<RunningStep> {
         let in_scope = self.running.iter().filter(|(step, _)| scope.contains(&step.address));
         in_scope
-            .map(|(step, running)| RunningStep {
-                step: step.clone(),
+            .map(|(_, running)| RunningStep {
+                step: running.seen.clone(),
                 planned: running.planned.clone(),
                 recorded: running.recorded.clone(),
             })
@@ -139,7 +141,8 @@ impl Run {
     /// `Stale` when a step has ended since the plan was made; nothing is changed then.
     pub fn adopt(&mut self, adoption: Adoption) -> Result<(), Stale> {
         let planned_around: BTreeSet<&Step> = adoption.running.iter().map(|running| &running.step).collect();
-        let now: BTreeSet<&Step> = self.running.keys().filter(|step| adoption.scope.contains(&step.address)).collect();
+        let now = self.running.values().map(|running| &running.seen);
+        let now: BTreeSet<&Step> = now.filter(|step| adoption.scope.contains(&step.address)).collect();
         if planned_around != now {
             return Err(Stale);
         }
@@ -150,7 +153,7 @@ impl Run {
         let (batch, ready) = Batch::start(adoption);
         for (step, running) in &mut self.running {
             if batch.scope.contains(&step.address) {
-                running.batch = batch.running(step).map(|node| (id, node));
+                running.batch = batch.running(&running.seen).map(|node| (id, node));
             }
         }
         self.batches.insert(id, batch);
@@ -249,7 +252,8 @@ impl Run {
         let step = batch.step(node).clone();
         let task = batch.task(&self.engine, &step, &self.records);
         let (planned, recorded) = batch.outlook(&step);
-        self.running.insert(step.clone(), Running { batch: Some((id, node)), planned, recorded });
+        let seen = batch.seen(&step);
+        self.running.insert(step.clone(), Running { seen, batch: Some((id, node)), planned, recorded });
         self.push(step.clone(), ProgressKind::Started);
         self.tasks.spawn(async move {
             let end = AssertUnwindSafe(task.run()).catch_unwind().await;

@@ -2,7 +2,7 @@
 //!
 //! A file is a title, a text that names the trap, and rounds. A round starts with `== desired` (manifests, as a user
 //! writes them) or `== again` (the same manifests): a new process reads them, recovers what a crash left, plans, and
-//! carries the plan out. `== meanwhile desired` and `== meanwhile stop` happen while the calls that the script holds
+//! carries the plan out. `== applied` is what was applied before the story begins. `== meanwhile desired` and `== meanwhile stop` happen while the calls that the script holds
 //! are under way; then these calls go on. `== script` says what goes wrong, `== options` how it is run; both are
 //! described in `file.rs`. All other sections are what must come out. `UPDATE_EXPECT=1 cargo test scenarios` writes
 //! them; whoever does that reads them against `docs/ordering.md` before they are committed.
@@ -81,7 +81,7 @@ fn a_scenario_says_nothing_about_secrets() {
     for path in files() {
         let text = fs::read_to_string(&path).unwrap();
         for section in text.split("\n== ").skip(1) {
-            let is_input = ["desired", "meanwhile desired", "script"].iter().any(|input| section.starts_with(input));
+            let is_input = ["applied", "desired", "meanwhile desired", "script"].iter().any(|input| section.starts_with(input));
             assert!(is_input || !section.contains("s3cret"), "{} shows a sensitive value:\n{section}", path.display());
         }
     }

@@ -10,7 +10,7 @@ use crate::execute::Engine;
 use crate::execute::step::{StepScope, StepTask};
 use crate::graph::{Finished, Outcome, Walk};
 use crate::load::{Config, Instance};
-use crate::model::{Address, Change, DeposedKey, Operation, Recorded, RecordedObject, Step, Value};
+use crate::model::{Address, Change, DeposedKey, Operation, Recorded, RecordedObject, ReplaceOrder, Step, Value};
 use crate::plan::{Plan, Prepared};
 
 pub(super) struct Batch {
@@ -55,6 +55,17 @@ impl Batch {
             coming,
         };
         (batch, ready)
+    }
+
+    /// A step as a plan that is made while it runs sees it: the old object of a create-first replacement is a leftover
+    /// once the new one is there.
+    pub fn seen(&self, step: &Step) -> Step {
+        let is_late = step.operation.removes()
+            && self.change(step).is_some_and(|change| change.order == Some(ReplaceOrder::CreateFirst));
+        match self.prepared.get(&step.address).filter(|_| is_late && step.deposed.is_none()) {
+            Some(prepared) => Step { deposed: Some(prepared.deposed_key), replaces: false, ..step.clone() },
+            None => step.clone(),
+        }
     }
 
     /// The fixed node of a step that was running when the plan was made.

@@ -97,8 +97,11 @@ pub(crate) async fn settle_create(
         return Err(Failure::internal("a create is settled that was never intended").into());
     };
     let schema = engine.drivers.get(&record.type_name).and_then(|driver| driver.schema(&record.type_name));
+    let is_replacement = intent.deposed.is_some() || record.replacement_pending;
     let failure = conclude_create(&mut record, *intent, response, schema.as_deref());
-    if failure.is_some() {
+    if failure.is_some() && !is_replacement {
+        // Only replacements are counted: what was never there may be tried for ever.
+    } else if failure.is_some() {
         record.failed_creates = if record.failed_generation == generation { record.failed_creates + 1 } else { 1 };
         record.failed_generation = generation;
     } else {

@@ -340,6 +340,7 @@ impl History {
         let replace: BTreeSet<Address> = replace.into_iter().cloned().collect();
         loop {
             let scope: BTreeSet<Address> = config.instances.keys().chain(run.records().keys()).cloned().collect();
+            let scope = run.touching(&scope);
             let running = run.running(&scope);
             let recorded = run.records().clone();
             let options = PlanOptions {
@@ -366,18 +367,12 @@ impl History {
             };
             let (permits, forgets) = view.judge()?;
             let tape = Tape::new(&view);
-            let scope: BTreeSet<Address> =
-                scope.into_iter().chain(running.iter().map(|r| r.step.address.clone())).collect();
-            let adoption = Adoption {
-                scope,
-                config: Arc::clone(&config),
-                plan,
-                graph,
-                namespace: options.namespace_value,
-                running,
-            };
+            let going = running.iter().filter(|running| running.step.operation.removes());
+            let going: BTreeSet<String> = going.map(|running| running.step.address.to_string()).collect();
+            let adoption =
+                Adoption { scope, config: Arc::clone(&config), plan, graph, namespace: options.namespace_value, running };
             if run.adopt(adoption).is_ok() {
-                self.witness.permits(permits, forgets);
+                self.witness.permits(permits, forgets, &going);
                 return Ok(Some(tape));
             }
             self.note("  a step ended meanwhile: planned again");

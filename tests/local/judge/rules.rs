@@ -26,7 +26,7 @@ impl Node {
     }
 }
 
-type Relation = BTreeMap<Address, BTreeSet<Address>>;
+pub(super) type Relation = BTreeMap<Address, BTreeSet<Address>>;
 
 /// What the rules speak of.
 #[derive(Clone, Debug, Default)]
@@ -75,6 +75,11 @@ fn closure(direct: &Relation) -> Relation {
         }
         all = grown;
     }
+}
+
+/// Whether somebody uses itself through others. Then an edge is cut (R8), and these rules alone say nothing.
+pub(super) fn has_ring(direct: &Relation) -> bool {
+    closure(direct).iter().any(|(one, reached)| reached.contains(one))
 }
 
 /// Who creates first.
@@ -142,10 +147,10 @@ impl Rules<'_> {
     }
 
     fn order(&self) -> Order {
-        let fixed = without_contradictions(self.fixed());
+        let mut order = Order { dropped: self.mutual(), ..Order::default() };
+        let fixed = without_contradictions(self.fixed(), &mut order.dropped);
         let mut soft = self.between_leftovers_and_later_users();
         let released: BTreeSet<Address> = self.objects().into_iter().filter(|a| self.is_released(a)).collect();
-        let mut order = Order::default();
         loop {
             let mut waits = fixed.clone();
             waits.extend(soft.iter().cloned());
@@ -261,6 +266,15 @@ impl Rules<'_> {
         edges
     }
 
+    /// Leftovers that used each other, which have no order.
+    fn mutual(&self) -> BTreeSet<(Node, Node)> {
+        let used = |x: &(Address, DeposedKey), y: &Address| self.leftovers.get(x).is_some_and(|all| all.contains(y));
+        let all = &self.facts.removed;
+        let pairs = all.iter().flat_map(|x| all.iter().map(move |y| (x, y)));
+        let mutual = pairs.filter(|(x, y)| used(x, &y.0) && used(y, &x.0));
+        mutual.map(|(x, y)| (Node::L(x.0.clone(), x.1), Node::L(y.0.clone(), y.1))).collect()
+    }
+
     /// The last kind of R7.
     fn between_leftovers_and_later_users(&self) -> BTreeSet<(Node, Node)> {
         let mut edges = BTreeSet::new();
@@ -285,11 +299,16 @@ impl Rules<'_> {
 
 /// Leftovers were recorded at different times, so they may contradict each other; what they say of each other's order
 /// is void then.
-fn without_contradictions(edges: BTreeSet<(Node, Node)>) -> BTreeSet<(Node, Node)> {
+fn without_contradictions(
+    edges: BTreeSet<(Node, Node)>,
+    dropped: &mut BTreeSet<(Node, Node)>,
+) -> BTreeSet<(Node, Node)> {
     let among = |edge: &(Node, Node)| matches!(edge, (Node::L(..), Node::L(..)));
     let reach = reach(&edges.iter().filter(|edge| among(edge)).cloned().collect());
     let is_void = |edge: &(Node, Node)| among(edge) && reach.contains(&(edge.1.clone(), edge.0.clone()));
-    edges.into_iter().filter(|edge| !is_void(edge)).collect()
+    let (void, kept): (BTreeSet<_>, BTreeSet<_>) = edges.into_iter().partition(is_void);
+    dropped.extend(void);
+    kept
 }
 
 /// Every pair of which the first waits for the second, directly or through others.

@@ -16,7 +16,8 @@ pub(super) struct Tape {
     waits: BTreeMap<Node, BTreeSet<Node>>,
     started: BTreeSet<Node>,
     finished: BTreeSet<Node>,
-    /// Steps of other plans were running when this one was made, so the records told less than the planner knew.
+    /// Steps of other plans were running when this one was made, so the records told less than the planner knew; or
+    /// records form a ring.
     is_partial_view: bool,
     steps: usize,
 }
@@ -25,11 +26,14 @@ impl Tape {
     pub(super) fn new(view: &View<'_>) -> Self {
         let facts = view.facts();
         let first = rules::create_first(&facts);
-        let is_partial_view = !view.running.is_empty();
+        let is_partial_view = !view.running.is_empty() || rules::has_ring(&facts.used);
         let mut waits: BTreeMap<Node, BTreeSet<Node>> = BTreeMap::new();
         for (from, to) in view.order().waits {
             let is_plain = matches!((&from, &to), (Node::C(_), Node::C(_)) | (Node::D(_), Node::D(_)));
             let is_running = |node: &Node| view.running.iter().any(|running| running.step.address == *address(node));
+            if rules::has_ring(&facts.used) {
+                continue;
+            }
             if !is_partial_view || (is_plain && !is_running(&from) && !is_running(&to)) {
                 waits.entry(from).or_default().insert(to);
             }

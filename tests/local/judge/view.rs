@@ -79,7 +79,7 @@ impl View<'_> {
     pub(super) fn judge(&self) -> Result<(BTreeMap<String, Permit>, BTreeSet<String>), String> {
         self.is_whole()?;
         let facts = self.facts();
-        if self.running.is_empty() {
+        if self.running.is_empty() && !rules::has_ring(&facts.used) {
             self.creates_first_as_it_must(&facts)?;
             self.tells_who_fell_back()?;
         }
@@ -120,7 +120,8 @@ impl View<'_> {
     }
 
     fn is_going(&self, x: &Address) -> bool {
-        self.wish.wants.get(&*x.name).is_some_and(|want| want.deleting) && !self.records.contains_key(x)
+        let has_object = self.records.get(x).is_some_and(|stored| stored.record.current.is_some());
+        self.wish.wants.get(&*x.name).is_some_and(|want| want.deleting) && !has_object
     }
 
     fn creates_first_as_it_must(&self, facts: &Facts) -> Result<(), String> {
@@ -210,14 +211,20 @@ impl View<'_> {
             Some(key) => Node::L(x.clone(), key),
             None => Node::D(x.clone()),
         };
-        let destroys_first = change.order == Some(ReplaceOrder::DestroyFirst);
+        // Where records form a ring, an edge of it is cut, and somebody's use with it.
+        let has_ring = rules::has_ring(&facts.used);
+        let destroys_first = has_ring || change.order == Some(ReplaceOrder::DestroyFirst);
         let follows = |other: &&Change| {
             let makes = matches!(other.action, Action::Create | Action::Update | Action::Replace | Action::Record);
             let pair = (this.clone(), Node::C(other.address.clone()));
             makes && (destroys_first || order.dropped.contains(&pair) || order.fell_back.contains(x))
         };
+        let contradicts = |other: &&Change| {
+            let other = other.deposed.map(|key| Node::L(other.address.clone(), key));
+            other.is_some_and(|other| order.dropped.contains(&(this.clone(), other)))
+        };
         let forgotten = |other: &&Change| other.action == Action::Forget;
-        let followers = self.plan.changes.iter().filter(|other| follows(other) || forgotten(other));
+        let followers = self.plan.changes.iter().filter(|other| has_ring || follows(other) || contradicts(other) || forgotten(other));
         Permit { follow_later: followers.map(|other| other.address.to_string()).collect() }
     }
 }

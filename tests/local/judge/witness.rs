@@ -55,10 +55,18 @@ impl Witness {
         self.lock().records.insert(record.address.to_string(), record.clone());
     }
 
-    /// A new plan is in force. What is being destroyed already keeps its permit.
-    pub(super) fn permits(&self, permits: BTreeMap<String, Permit>, forgets: BTreeSet<String>) {
+    /// A new plan is in force. What is being destroyed already keeps its permit, also when only its step has begun.
+    pub(super) fn permits(
+        &self,
+        permits: BTreeMap<String, Permit>,
+        forgets: BTreeSet<String>,
+        running: &BTreeSet<String>,
+    ) {
         let mut seen = self.lock();
-        let destroying: BTreeSet<String> = seen.records.values().filter_map(under_destruction).collect();
+        let begun = |record: &&Record| running.contains(&record.address.to_string());
+        let begun = seen.records.values().filter(begun).flat_map(known_ids);
+        let destroying: BTreeSet<String> =
+            seen.records.values().filter_map(under_destruction).chain(begun).collect();
         seen.permits.retain(|id, _| destroying.contains(id));
         for (id, permit) in permits {
             seen.permits.entry(id).or_insert(permit);

@@ -134,15 +134,19 @@ impl World {
     }
 
     fn create(&self, call: &Call, planned: &Value) -> ApplyResponse {
+        let failure = self.failure();
         let existing = self.lock().things.values().find(|thing| thing.made_by == call.operation).cloned();
         if let Some(thing) = existing {
             // The same call again: it finishes what it began.
             if self.recovery != CreateRecovery::Repeat {
                 self.witness.object(format!("{}: the create {} was called twice", call.address, call.operation));
             }
-            return ApplyResponse { object: Some(thing.state()), error: None, ..ApplyResponse::default() };
+            // That it exists says nothing about whether this call gets through.
+            return match failure {
+                Some(_) => failed("not now", ErrorKind::Transient),
+                None => respond(Some(thing.state()), None),
+            };
         }
-        let failure = self.failure();
         if failure == Some(false) {
             return failed("no room", self.error_kind());
         }
@@ -156,11 +160,7 @@ impl World {
         let thing = Thing { id: id.clone(), address, arguments, echo, made_by };
         let object = Some(thing.state());
         state.things.insert(id, thing);
-        ApplyResponse {
-            object,
-            error: failure.map(|_| error("made half way", ErrorKind::Transient)),
-            ..ApplyResponse::default()
-        }
+        respond(object, failure.map(|_| error("made half way", ErrorKind::Transient)))
     }
 
     fn update(&self, call: &Call, prior: &str, planned: &Value) -> ApplyResponse {
@@ -187,11 +187,7 @@ impl World {
         }
         thing.echo = format!("{}#{made}", thing.id);
         let object = Some(thing.state());
-        ApplyResponse {
-            object,
-            error: failure.map(|_| error("changed half way", ErrorKind::Transient)),
-            ..ApplyResponse::default()
-        }
+        respond(object, failure.map(|_| error("changed half way", ErrorKind::Transient)))
     }
 
     fn destroy(&self, call: &Call, prior: &str) -> ApplyResponse {
@@ -222,8 +218,12 @@ fn error(message: &str, kind: ErrorKind) -> DriverError {
     DriverError { kind, message: message.into(), path: None, hint: None }
 }
 
+fn respond(object: Option<ObjectState>, error: Option<DriverError>) -> ApplyResponse {
+    ApplyResponse { object, error, ..ApplyResponse::default() }
+}
+
 fn failed(message: &str, kind: ErrorKind) -> ApplyResponse {
-    ApplyResponse { object: None, error: Some(error(message, kind)), ..ApplyResponse::default() }
+    respond(None, Some(error(message, kind)))
 }
 
 impl Driver for World {

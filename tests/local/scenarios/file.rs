@@ -32,6 +32,8 @@ pub(super) struct Scenario {
 /// What begins a round.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Start {
+    /// What was applied before, without any trouble; nothing is said about it.
+    Applied(String),
     Desired(String),
     Again,
     MeanwhileDesired(String),
@@ -92,6 +94,7 @@ pub(super) fn parse(text: &str) -> Result<Scenario, String> {
         let (name, body) = section.split_once('\n').unwrap_or((section, ""));
         let body = body.trim_end().to_owned();
         let start = match name.trim() {
+            "applied" => Start::Applied(body),
             "desired" => Start::Desired(body),
             "again" => Start::Again,
             "meanwhile desired" => Start::MeanwhileDesired(body),

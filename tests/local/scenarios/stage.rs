@@ -68,6 +68,7 @@ pub(super) async fn play(scenario: &Scenario) -> Result<String, String> {
 /// The input of a round, as it stands in the file.
 fn given(round: &Round) -> String {
     let mut text = match &round.start {
+        Start::Applied(yaml) => format!("\n== applied\n{yaml}\n"),
         Start::Desired(yaml) => format!("\n== desired\n{yaml}\n"),
         Start::Again => "\n== again\n".to_owned(),
         Start::MeanwhileDesired(yaml) => format!("\n== meanwhile desired\n{yaml}\n"),
@@ -116,7 +117,7 @@ impl Stage {
         let options = round.options()?;
         let faults = self.prepare(round)?;
         match &round.start {
-            Start::Desired(yaml) | Start::MeanwhileDesired(yaml) => self.yaml.clone_from(yaml),
+            Start::Applied(yaml) | Start::Desired(yaml) | Start::MeanwhileDesired(yaml) => self.yaml.clone_from(yaml),
             Start::Again | Start::MeanwhileStop => {}
         }
         let mut sections = Sections::new();
@@ -142,6 +143,9 @@ impl Stage {
         }
         sections.push(("tape", self.tape.take()));
         self.learn_names();
+        if matches!(round.start, Start::Applied(_)) {
+            return is_untroubled(&sections).map(|()| Sections::new());
+        }
         if !goes_on {
             sections.push(("records", show::records(&self.records())));
             sections.push(("world", self.told_world()));
@@ -283,8 +287,8 @@ impl Stage {
         let config = Arc::new(config);
         let run = &mut process.run;
         let mut scope: BTreeSet<Address> = config.instances.keys().chain(run.records().keys()).cloned().collect();
-        let running = run.running(&scope);
         scope = run.touching(&scope);
+        let running = run.running(&scope);
         let planning = plan_options(options, &process.held, running.clone(), namespace.clone(), self.dice.number());
         let planned = execute::plan(&process.engine, &config, run.records(), &planning);
         let Some(plan) = self.survive(planned).await else { return Err("it crashed while it planned".into()) };
@@ -361,6 +365,15 @@ impl Stage {
             }
         }
         text
+    }
+}
+
+/// What was applied before must have gone well, or the scenario starts from something else than it says.
+fn is_untroubled(sections: &Sections) -> Result<(), String> {
+    let troubled = |line: &&String| line.contains(": failed") || line.contains("crashes") || line.starts_with("error");
+    match sections.iter().flat_map(|(_, lines)| lines).find(troubled) {
+        Some(line) => Err(format!("what was applied before went wrong: {line}")),
+        None => Ok(()),
     }
 }
 

@@ -135,10 +135,14 @@ impl Journal for TapedJournal {
     fn intend(&self, record: Arc<Record>, base: Option<Version>) -> BoxFuture<'_, Result<Version, JournalError>> {
         async move {
             let address = record.address.to_string();
-            let what = record.intent.as_ref().map_or("nothing", |intent| intent.operation.as_str());
+            let what = record.intent.as_ref().map_or("", |intent| intent.operation.as_str());
             let deposed = record.intent.as_ref().and_then(|intent| intent.deposed);
             let deposed = deposed.map(|key| format!(" (deposed {key})")).unwrap_or_default();
-            self.tape.note(format!("  intend {address} {what}{deposed}"));
+            match what {
+                // Without an intent it is a record for a Resource, which gets its marks if it has none.
+                "" => self.tape.note(format!("  record {address}{}", status(&record))),
+                _ => self.tape.note(format!("  intend {address} {what}{deposed}")),
+            }
             let is_destroy = what == "destroy";
             let version = self.inner.intend(record, base).await?;
             if !is_destroy {
@@ -151,11 +155,7 @@ impl Journal for TapedJournal {
 
     fn record(&self, record: Arc<Record>, base: Version) -> BoxFuture<'_, Result<Version, JournalError>> {
         async move {
-            let status = match &record.current {
-                Some(object) => format!(" {}", purlin::plan::options::status_word(object.status)),
-                None => " without a current object".to_owned(),
-            };
-            self.tape.note(format!("  record {}{status}", record.address));
+            self.tape.note(format!("  record {}{}", record.address, status(&record)));
             self.inner.record(record, base).await
         }
         .boxed()
@@ -169,5 +169,12 @@ impl Journal for TapedJournal {
             self.inner.erase(record, base).await
         }
         .boxed()
+    }
+}
+
+fn status(record: &Record) -> String {
+    match &record.current {
+        Some(object) => format!(" {}", purlin::plan::options::status_word(object.status)),
+        None => " without a current object".to_owned(),
     }
 }
