@@ -277,7 +277,12 @@ fn join<'a>(config: &'a Config, recorded: &'a Recorded, options: &'a PlanOptions
     unknown.sort();
     unknown.dedup();
     if !unknown.is_empty() {
-        subjects.extend(unknown.into_iter().map(|address| Subject { address, instance: None, record: None, wanted: false }));
+        subjects.extend(unknown.into_iter().map(|address| Subject {
+            address,
+            instance: None,
+            record: None,
+            wanted: false,
+        }));
         subjects.sort_by(|a, b| a.address.cmp(b.address));
     }
     subjects

@@ -15,6 +15,8 @@ pub(super) struct Tape {
     /// What each step waits for, directly.
     waits: BTreeMap<Node, BTreeSet<Node>>,
     started: BTreeSet<Node>,
+    /// Objects with a step of an earlier plan under way: what is told of them until it ends is not of this plan.
+    inherited: BTreeSet<Address>,
     finished: BTreeSet<Node>,
     /// Steps of other plans were running when this one was made, so the records told less than the planner knew; or
     /// records form a ring.
@@ -40,7 +42,9 @@ impl Tape {
         }
         let steps = view.plan.changes.iter().filter(|change| !matches!(change.action, purlin::model::Action::NoOp));
         let steps = steps.count();
-        Self { facts, first, waits, started: BTreeSet::new(), finished: BTreeSet::new(), is_partial_view, steps }
+        let inherited = view.running.iter().map(|running| running.step.address.clone()).collect();
+        let (started, finished) = (BTreeSet::new(), BTreeSet::new());
+        Self { facts, first, waits, started, inherited, finished, is_partial_view, steps }
     }
 
     pub(super) fn has_nothing_to_do(&self) -> bool {
@@ -52,6 +56,7 @@ impl Tape {
         let node = Node::of(&progress.step);
         let id = progress.step.id();
         match &progress.kind {
+            ProgressKind::Started if self.inherited.contains(&progress.step.address) => {}
             ProgressKind::Started => {
                 let early: Vec<&Node> = self
                     .waits
@@ -70,8 +75,9 @@ impl Tape {
             ProgressKind::Finished => {
                 self.is_recorded_as_it_must(&progress.step.address, progress.step.operation, records)?;
                 self.finished.insert(node);
+                self.inherited.remove(&progress.step.address);
             }
-            ProgressKind::Failed { .. } => {}
+            ProgressKind::Failed { .. } => drop(self.inherited.remove(&progress.step.address)),
             ProgressKind::Skipped { .. } => {
                 if self.started.contains(&node) {
                     return Err(format!("{id} is skipped, though it has started"));
