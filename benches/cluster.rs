@@ -4,6 +4,15 @@
 //! `cargo bench --bench cluster` measures everything; `-- many=2000` settles 2,000 objects instead of 10,000, and
 //! likewise `objects=`, `chains=` (0 leaves a part out).
 
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    clippy::cast_precision_loss,
+    clippy::cast_possible_wrap,
+    clippy::unchecked_time_subtraction,
+    reason = "a benchmark prints figures with two digits of what it has just measured"
+)]
+
 #[path = "../tests/cluster/controller.rs"]
 #[allow(dead_code, reason = "the benchmark uses the part it needs")]
 mod controller;
@@ -193,7 +202,8 @@ async fn rate(count: usize, request: impl AsyncFn(usize) -> kube::Result<()>) ->
 
 /// One of many `terraform_data` Resources, in chains of the given length.
 fn data(number: usize, chain: usize) -> Value {
-    let input = if number % chain == 0 { format!("item {number}") } else { format!("${{item_{}.id}}", number - 1) };
+    let input =
+        if number.is_multiple_of(chain) { format!("item {number}") } else { format!("${{item_{}.id}}", number - 1) };
     json!({"apiVersion": "purlin.dev/v1alpha1", "kind": "Resource", "metadata": {"name": format!("item-{number}")},
            "spec": {"type": "terraform_data", "config": {"input": {"name": format!("item {number}"), "after": input}}}})
 }
@@ -299,7 +309,7 @@ async fn settled(server: &Server, process: Process, empty: u64, many: usize) {
         let patch = json!({"spec": {"config": {"input": {"name": format!("changed {change}")}}}});
         let changed = api.patch(&name, &params, &Patch::Merge(&patch)).await;
         changed.expect("a changed Resource");
-        let answered = Timestamp::now();
+        let answered = purlin::process::Clock::now(&purlin::process::SystemClock);
         tokio::time::sleep(AFTERMATH).await;
         let writes = audit.writes();
         let start = writes.iter().find(|write| write.resource == "secrets").map(|write| write.received);

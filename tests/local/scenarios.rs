@@ -37,7 +37,6 @@ fn play(text: &str) -> Result<String, String> {
     crate::kit::block_on(stage::play(&scenario))
 }
 
-#[expect(clippy::disallowed_methods, reason = "the convention for tests that write their expectations")]
 fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }

@@ -168,9 +168,8 @@ impl View<'_> {
         let is_running = self.running.iter().any(|running| running.step.address == *x);
         let want = self.wish.wanted(&x.name);
         match (change.action, change.deposed) {
-            (Action::Destroy, Some(_)) => Ok(Some(id)),
             (Action::Destroy, None) if want.is_some() && !is_running => Err(format!("{x}: destroyed, though wanted")),
-            (Action::Destroy, None) => Ok(Some(id)),
+            (Action::Destroy, _) => Ok(Some(id)),
             (Action::Replace, _) => {
                 if change.hold_destroy.is_some() || change.forget {
                     return Ok(None);

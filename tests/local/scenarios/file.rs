@@ -126,7 +126,7 @@ impl Round {
                 ("refresh", "none") => options.refresh_none = true,
                 ("replace", value) => options.replace.push(address(value)?),
                 ("parallel", value) => {
-                    options.parallel = Some(value.parse().map_err(|_| format!("no number: {value}"))?)
+                    options.parallel = Some(value.parse().map_err(|_| format!("no number: {value}"))?);
                 }
                 ("failed creates", value) => {
                     options.failed_creates = Some(value.parse().map_err(|_| format!("no number: {value}"))?);

@@ -84,9 +84,9 @@ fn an_untouched_hub_costs_its_references_and_not_their_product() {
 fn what_is_spent_on_rings_is_bounded() {
     let mut objects = shape(2_000, Presence::Planned, Presence::Planned);
     let mut dice = Dice(3);
-    for at in 100..objects.len() {
+    for (at, object) in objects.iter_mut().enumerate().skip(100) {
         if dice.roll(5) == 0 {
-            objects[at].used[0] = at as u32 - 1 - dice.roll(50) as u32;
+            object.used[0] = at as u32 - 1 - dice.roll(50) as u32;
         }
     }
     objects.iter_mut().for_each(|object| object.create_before_destroy = false);
