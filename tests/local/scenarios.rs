@@ -81,7 +81,8 @@ fn a_scenario_says_nothing_about_secrets() {
     for path in files() {
         let text = fs::read_to_string(&path).unwrap();
         for section in text.split("\n== ").skip(1) {
-            let is_input = ["applied", "desired", "meanwhile desired", "script"].iter().any(|input| section.starts_with(input));
+            let is_input =
+                ["applied", "desired", "meanwhile desired", "script"].iter().any(|input| section.starts_with(input));
             assert!(is_input || !section.contains("s3cret"), "{} shows a sensitive value:\n{section}", path.display());
         }
     }

@@ -369,8 +369,14 @@ impl History {
             let tape = Tape::new(&view);
             let going = running.iter().filter(|running| running.step.operation.removes());
             let going: BTreeSet<String> = going.map(|running| running.step.address.to_string()).collect();
-            let adoption =
-                Adoption { scope, config: Arc::clone(&config), plan, graph, namespace: options.namespace_value, running };
+            let adoption = Adoption {
+                scope,
+                config: Arc::clone(&config),
+                plan,
+                graph,
+                namespace: options.namespace_value,
+                running,
+            };
             if run.adopt(adoption).is_ok() {
                 self.witness.permits(permits, forgets, &going);
                 return Ok(Some(tape));

@@ -224,7 +224,11 @@ impl View<'_> {
             other.is_some_and(|other| order.dropped.contains(&(this.clone(), other)))
         };
         let forgotten = |other: &&Change| other.action == Action::Forget;
-        let followers = self.plan.changes.iter().filter(|other| has_ring || follows(other) || contradicts(other) || forgotten(other));
+        let followers = self
+            .plan
+            .changes
+            .iter()
+            .filter(|other| has_ring || follows(other) || contradicts(other) || forgotten(other));
         Permit { follow_later: followers.map(|other| other.address.to_string()).collect() }
     }
 }

@@ -65,8 +65,7 @@ impl Witness {
         let mut seen = self.lock();
         let begun = |record: &&Record| running.contains(&record.address.to_string());
         let begun = seen.records.values().filter(begun).flat_map(known_ids);
-        let destroying: BTreeSet<String> =
-            seen.records.values().filter_map(under_destruction).chain(begun).collect();
+        let destroying: BTreeSet<String> = seen.records.values().filter_map(under_destruction).chain(begun).collect();
         seen.permits.retain(|id, _| destroying.contains(id));
         for (id, permit) in permits {
             seen.permits.entry(id).or_insert(permit);
