@@ -165,7 +165,8 @@ async fn probe(server: &Server) -> Limits {
     let rate = self::rate(COUNT, async |number| secrets.create(&post, &secret(number, "a")).await.map(drop)).await;
     limits.insert(NEW_SECRET, rate);
     let rate =
-        self::rate(COUNT, async |number| secrets.replace(&name(number), &post, &secret(number, "b")).await.map(drop)).await;
+        self::rate(COUNT, async |number| secrets.replace(&name(number), &post, &secret(number, "b")).await.map(drop))
+            .await;
     limits.insert(SECRET, rate);
 
     println!("\nthe API server alone, {CLIENTS} clients");
@@ -249,7 +250,8 @@ async fn new_objects(server: &Server, limits: &Limits, count: usize) {
     for (kind, number) in counted(&writes) {
         let rate = limits.0.get(kind.as_str()).copied();
         cost += rate.map_or(0.0, |rate| number as f64 / rate);
-        let known = rate.map_or("not counted into the cost".to_owned(), |rate| format!("{:.2} s", number as f64 / rate));
+        let known =
+            rate.map_or("not counted into the cost".to_owned(), |rate| format!("{:.2} s", number as f64 / rate));
         println!("  {kind:<28} {number:>7}  {known}");
     }
     println!("  creates and writes alone cost {cost:.2} s; ratio {:.2} (budget 2)", took.as_secs_f64() / cost);

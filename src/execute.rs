@@ -7,6 +7,7 @@ pub mod consult;
 pub mod engine;
 pub mod failure;
 pub mod journal;
+mod mask;
 pub mod progress;
 pub mod recover;
 pub mod run;

@@ -68,6 +68,9 @@ pub struct Prepared {
     /// The object as refreshed by this plan: the base of an update; `None` for a create and for the new object of a
     /// replacement.
     pub prior: Option<Arc<RecordedObject>>,
+    /// The object that a replacement gives up, as refreshed by this plan; it may not be recorded yet, when it was
+    /// imported just now.
+    pub replaced: Option<Arc<RecordedObject>>,
     /// The configuration as it was evaluated for the plan, unknown places included. `Null` for a record-only step,
     /// which needs none.
     pub config: Value,

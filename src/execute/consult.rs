@@ -8,6 +8,7 @@ use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 
 use super::engine::Call;
+use super::mask;
 use crate::driver::{CallContext, Driver, Registry};
 use crate::execute::Engine;
 use crate::load::{Config, Timeouts};
@@ -73,7 +74,10 @@ async fn answer(engine: &Engine, config: &Config, ask: Ask) -> (AskId, Reply) {
     let context = engine.call_context(&call, timeout);
     let reply = match ask.question {
         Question::Import(id) => Reply::Object(driver.import(&context, &id).await.map(checked_object)),
-        Question::Read(object) => Reply::Object(driver.read(&context, &object).await.map(checked_object)),
+        Question::Read(object) => {
+            let read = driver.read(&context, &object).await;
+            Reply::Object(read.map(checked_object).map_err(|error| mask::error(error, &[Some(&object.value)])))
+        }
         Question::Plan(request) => {
             let (found, answer) = validate_and_plan(driver.as_ref(), &context, request).await;
             Reply::Planned(found, answer)
@@ -99,15 +103,17 @@ pub(super) async fn validate_and_plan(
     context: &CallContext,
     request: PlanRequest,
 ) -> (Diagnostics, Result<Option<PlanResponse>, DriverError>) {
-    let found = match driver.validate(context, &request.config).await {
-        Ok(found) => found,
-        Err(error) => return (Vec::new(), Err(error)),
+    let (config, prior) = (request.config.clone(), request.prior.clone());
+    let given = [Some(&config), prior.as_ref().map(|object| &object.value)];
+    let found: Diagnostics = match driver.validate(context, &config).await {
+        Ok(found) => found.into_iter().map(|problem| mask::diagnostic(problem, &given)).collect(),
+        Err(error) => return (Vec::new(), Err(mask::error(error, &given))),
     };
     if found.iter().any(|diagnostic| diagnostic.severity == Severity::Error) {
         return (found, Ok(None));
     }
     let answer = driver.plan(context, request).await;
-    (found, answer.map(Some))
+    (found, answer.map(Some).map_err(|error| mask::error(error, &given)))
 }
 
 /// A driver must report wholly known objects; an unknown place is reported as absent, as Terraform saves it.

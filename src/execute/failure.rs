@@ -69,7 +69,7 @@ impl From<JournalError> for Failure {
 }
 
 /// Drivers give paths below `spec.config`; people see them from `spec` on.
-fn below_config(path: &Path) -> Path {
+pub(super) fn below_config(path: &Path) -> Path {
     let mut full = Path::default().name("spec").name("config");
     full.0.extend(path.0.iter().cloned());
     full

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 
 use super::engine::{Call, after, service_account};
 use super::failure::Failure;
-use super::step::{Fate, Removed, Unfinished, call_destroy, settle_create, settle_destroy, write_result};
+use super::step::{Fate, Removed, Unfinished, call, call_destroy, settle_create, settle_destroy, write_result};
 use crate::driver::{ApplyRequest, ApplyResponse, CallContext, CreateRecovery, Driver};
 use crate::execute::Engine;
 use crate::load::{Instance, Timeouts};
@@ -168,7 +168,7 @@ impl Attempt<'_> {
             planned: Some(planned.planned.clone()),
             private: Arc::clone(&planned.private),
         };
-        let response = self.driver.apply(&context, request).await;
+        let response = call(self.driver, &context, request).await;
         match response {
             // The call that was cut may have made the object all the same, so nothing is settled by this.
             ApplyResponse { object: None, error: Some(error), .. } if Failure::from(error.clone()).retryable => {

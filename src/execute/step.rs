@@ -10,7 +10,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::engine::{Call, after, service_account};
-use crate::driver::{CallContext, Driver};
+use super::mask;
+use crate::driver::{ApplyRequest, ApplyResponse, CallContext, Driver};
 use crate::execute::failure::Failure;
 use crate::execute::{Engine, JournalError};
 use crate::load::expression::Scope;
@@ -148,6 +149,9 @@ impl StepTask {
         if let Some(instance) = &self.instance {
             record.uid = Arc::clone(&instance.uid);
         }
+        // An object that was imported just now and is replaced at once is recorded with the intent to give it up.
+        let imported = self.prepared.as_ref().filter(|_| self.stored.is_none() && self.step.replaces);
+        record.current = record.current.or_else(|| imported?.replaced.clone());
         record
     }
 
@@ -198,6 +202,15 @@ impl StepTask {
 fn unsettled(step: &Step) -> Failure {
     let message = format!("an earlier operation of {} is open; its outcome is settled first", step.address);
     Failure { reason: Reason::OperationInProgress, message, retryable: true }
+}
+
+/// Calls the driver: the one place that changes anything outside.
+pub(crate) async fn call(driver: &dyn Driver, context: &CallContext, request: ApplyRequest) -> ApplyResponse {
+    let (config, prior) = (request.config.clone(), request.prior.clone());
+    let mut response = driver.apply(context, request).await;
+    let given = [Some(&config), prior.as_ref().map(|object| &object.value)];
+    response.error = response.error.map(|error| mask::error(error, &given));
+    response
 }
 
 /// Writes what a step came to. When even that fails the intent stays open, and recovery settles it.

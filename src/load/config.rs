@@ -26,7 +26,7 @@ pub struct Instance {
     pub address: Address,
     /// The UID of the Resource; empty in local mode.
     pub uid: Arc<str>,
-    /// `metadata.generation`; 0 in local mode.
+    /// `metadata.generation`; in local mode a fingerprint of the spec.
     pub generation: i64,
     /// The resource type.
     pub type_name: Arc<str>,

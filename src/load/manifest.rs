@@ -176,7 +176,10 @@ impl Reading<'_> {
             match entry.key.as_ref() {
                 "apiVersion" | "kind" | "status" => {}
                 "metadata" => self.metadata(&entry.value, &mut draft),
-                "spec" => config = self.spec(&entry.value, &mut draft, interner),
+                "spec" => {
+                    draft.generation = entry.value.fingerprint();
+                    config = self.spec(&entry.value, &mut draft, interner);
+                }
                 _ => self.unknown(entry, &[], &["apiVersion", "kind", "metadata", "spec", "status"]),
             }
         }

@@ -70,6 +70,43 @@ impl Tree {
         Self { line: 0, node }
     }
 
+    /// A number that changes with what is written, and not with where: what `metadata.generation` is in a cluster.
+    pub fn fingerprint(&self) -> i64 {
+        let mut hasher = crc32fast::Hasher::new();
+        self.feed(&mut hasher);
+        i64::from(hasher.finalize())
+    }
+
+    fn feed(&self, hasher: &mut crc32fast::Hasher) {
+        // Each kind begins with a byte of its own, so that `1` and `"1"` differ, and an end is an end.
+        match &self.node {
+            Node::Null => hasher.update(b"n"),
+            Node::Bool(bool) => hasher.update(if *bool { b"t" } else { b"f" }),
+            Node::Number(number) => {
+                hasher.update(b"d");
+                hasher.update(number.to_string().as_bytes());
+            }
+            Node::String(text) => {
+                hasher.update(b"s");
+                hasher.update(text.as_bytes());
+            }
+            Node::List(items) => {
+                hasher.update(b"[");
+                items.iter().for_each(|item| item.feed(hasher));
+                hasher.update(b"]");
+            }
+            Node::Map(entries) => {
+                hasher.update(b"{");
+                for entry in entries {
+                    hasher.update(entry.key.as_bytes());
+                    hasher.update(b":");
+                    entry.value.feed(hasher);
+                }
+                hasher.update(b"}");
+            }
+        }
+    }
+
     /// The value of a key, when this is a map that has it.
     pub fn get(&self, key: &str) -> Option<&Self> {
         match &self.node {

@@ -154,9 +154,11 @@ fn prepare(scene: &Scene<'_>, id: Id, draft: &mut Draft, flags: &Inheritance) ->
     }
     let planned = draft.planned.as_ref().filter(|_| draft.makes())?;
     let base = draft.prior.as_ref().filter(|_| draft.action == Action::Update);
+    let replaced = draft.prior.as_ref().filter(|_| draft.action == Action::Replace);
     let version = scene.types.schema(&instance.type_name).map_or(0, |schema| schema.version);
     Some(Prepared {
         prior: base.cloned(),
+        replaced: replaced.cloned(),
         config: planned.config.clone(),
         planned: planned.value.clone(),
         private: planned.private.clone(),
@@ -173,6 +175,7 @@ fn prepared_from(scene: &Scene<'_>, id: Id, action: Action) -> Prepared {
     let subject = scene.subjects[id];
     Prepared {
         prior: None,
+        replaced: None,
         config: Value::Null,
         planned: Value::Null,
         private: Arc::new([]),

@@ -163,6 +163,7 @@ mod tests {
         let recorded = crate::plan::tests::world::object("a", &[]);
         let prior = prior.map(|value| Arc::new(crate::model::RecordedObject { value, ..recorded.clone() }));
         Prepared {
+            replaced: None,
             prior,
             config: Value::Null,
             planned,

@@ -26,8 +26,9 @@ use crate::store::Loaded;
 /// Recorded objects are read anew this often, to find what somebody else has changed.
 const DRIFT_INTERVAL: Duration = Duration::from_mins(30);
 
-/// New objects that may fail in a row before a replacement is given up until the files change.
-const MAX_FAILED_CREATES: u32 = 3;
+/// New objects that may fail in a row before replacing is given up until the files change: the first, and three
+/// replacements of it.
+const MAX_FAILED_CREATES: u32 = 4;
 
 /// Why a plan is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

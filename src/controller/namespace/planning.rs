@@ -22,8 +22,8 @@ use crate::plan::{Held, Plan, PlanOptions, Refresh, RunningStep};
 const TOGETHER: usize = 256;
 /// How often destroys are looked at again while they are held because of the CRD.
 const CRD_AGAIN: Duration = Duration::from_secs(15);
-/// Failed creations in a row before a replacement is given up.
-const MAX_FAILED_CREATES: u32 = 3;
+/// New objects that may fail in a row before replacing is given up: the first, and three replacements of it.
+const MAX_FAILED_CREATES: u32 = 4;
 
 /// What one planning is about.
 struct Scope {

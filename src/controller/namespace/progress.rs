@@ -171,12 +171,13 @@ impl NamespaceTask {
         self.context.metrics.step_ended(step.operation, &type_name, failed, now - began);
         if let StepState::Failed { reason, message, retryable } = &state {
             let (reason, message) = (*reason, message.clone());
-            tracing::warn!(
+            // The status and an event tell of it, and the log does with them.
+            tracing::debug!(
                 namespace = &**self.shared.name(), step = step.id(), %reason, retryable, "failed: {message}"
             );
             self.hold_failed(address, Held { reason, message }, *retryable, now);
         } else {
-            tracing::info!(namespace = &**self.shared.name(), step = step.id(), took = ?(now - began), "finished");
+            tracing::debug!(namespace = &**self.shared.name(), step = step.id(), took = ?(now - began), "finished");
             let adopted = before.is_some() && own.as_ref().is_some_and(|own| before.as_ref() != Some(&own.record.uid));
             let id = own.as_ref().and_then(|own| own.record.current.as_ref()?.id().map(str::to_owned));
             self.tell_finished(step, adopted, id.as_deref());

@@ -45,7 +45,19 @@ impl Work<'_> {
 
     fn error(&self, verb: &'static str, failure: &Failure) -> DriverError {
         let attempt = attempt(self.context, verb, &self.kind.resource(), &self.target);
-        refusal::error(failure, &Attempt { sensitive: self.sent.desired.has_sensitive(), ..attempt })
+        let error = refusal::error(failure, &Attempt { sensitive: self.sent.desired.has_sensitive(), ..attempt });
+        match self.prefix().filter(|_| verb == "create") {
+            // Every attempt draws another name; the same trouble is told in the same words all the same.
+            Some(prefix) => {
+                DriverError { message: error.message.replace(&self.target.name, &format!("{prefix}*")), ..error }
+            }
+            None => error,
+        }
+    }
+
+    /// What its name begins with, when the rest of it was drawn.
+    fn prefix(&self) -> Option<&str> {
+        self.manifest.get("metadata")?.get("generateName")?.as_str()
     }
 
     fn is_marked(&self, live: &Json) -> bool {

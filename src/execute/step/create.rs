@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::finalize::finalize;
-use super::{Fate, StepTask, Unfinished, made_object, write_result};
+use super::{Fate, StepTask, Unfinished, call, made_object, write_result};
 use crate::driver::{ApplyRequest, ApplyResponse};
 use crate::execute::Engine;
 use crate::execute::failure::Failure;
@@ -53,7 +53,7 @@ async fn create(task: &StepTask) -> Result<Fate, Unfinished> {
         before.record.intent.as_ref().map_or_else(|| Arc::from(""), |intent| Arc::clone(&intent.operation_id));
     let context = task.context(&prepared.recorded.service_account, timeout, &operation_id);
     let request = ApplyRequest { prior: None, config: last.config, planned: Some(last.planned), private: last.private };
-    let response = driver.apply(&context, request).await;
+    let response = call(driver.as_ref(), &context, request).await;
     let (generation, requested) = task
         .instance
         .as_deref()

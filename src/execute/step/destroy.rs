@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::finalize::rehearse;
-use super::{Fate, StepTask, Unfinished, seen_object, write_result};
+use super::{Fate, StepTask, Unfinished, call, seen_object, write_result};
 use crate::driver::{ApplyRequest, ApplyResponse, CallContext, Driver};
 use crate::execute::Engine;
 use crate::execute::failure::Failure;
@@ -73,7 +73,7 @@ pub(crate) async fn call_destroy(
     object: Arc<RecordedObject>,
 ) -> ApplyResponse {
     let private = Arc::clone(&object.private);
-    driver.apply(context, ApplyRequest { prior: Some(object), config: Value::Null, planned: None, private }).await
+    call(driver, context, ApplyRequest { prior: Some(object), config: Value::Null, planned: None, private }).await
 }
 
 /// Records what a destroy came to: on an error the object, its status and its dependencies stay as they were (what

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use super::StepTask;
 use crate::execute::consult::validate_and_plan;
-use crate::execute::failure::Failure;
+use crate::execute::failure::{Failure, below_config};
 use crate::load::Instance;
-use crate::model::{Diagnostics, PlanRequest, PlanResponse, Severity, Value};
+use crate::model::{Diagnostic, Diagnostics, PlanRequest, PlanResponse, Severity, Value};
 use crate::plan::Prepared;
 use crate::plan::finalize::{Final, narrow, rehearsal, request};
 
@@ -65,7 +65,9 @@ async fn plan_again(task: &StepTask, prepared: &Prepared, request: PlanRequest) 
     let context = task.context(&prepared.recorded.service_account, task.timeouts().read, &Arc::from(""));
     let (mut found, answer) = validate_and_plan(task.driver()?.as_ref(), &context, request).await;
     if let Some(at) = found.iter().position(|diagnostic| diagnostic.severity == Severity::Error) {
-        return Err(found.swap_remove(at).into());
+        let problem = found.swap_remove(at);
+        let path = problem.path.as_ref().map(below_config);
+        return Err(Diagnostic { path, ..problem }.into());
     }
     answer?.ok_or_else(|| Failure::internal("the driver gave no plan"))
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::create::broken_promise;
 use super::finalize::finalize;
-use super::{Fate, StepTask, Unfinished, made_object, write_result};
+use super::{Fate, StepTask, Unfinished, call, made_object, write_result};
 use crate::driver::{ApplyRequest, ApplyResponse};
 use crate::execute::failure::Failure;
 use crate::model::{ObjectState, Operation, PlannedObject, Record, RecordedObject, Stored};
@@ -46,7 +46,7 @@ pub(super) async fn run(task: &StepTask) -> Result<Fate, Unfinished> {
         planned: Some(last.planned),
         private: last.private,
     };
-    let response = driver.apply(&context, request).await;
+    let response = call(driver.as_ref(), &context, request).await;
     settle_update(task, &before, response).await
 }
 
@@ -102,6 +102,10 @@ pub(super) async fn record_only(task: &StepTask) -> Result<Fate, Unfinished> {
 
 async fn write_record(task: &StepTask, mut record: Record, object: RecordedObject) -> Result<Fate, Unfinished> {
     record.current = Some(Arc::new(object));
+    // An update that turned out equal may leave nothing to write.
+    if task.stored.as_ref().is_some_and(|stored| *stored.record == record) && !task.must_claim() {
+        return Ok(Fate::Untouched);
+    }
     let record = Arc::new(record);
     let journal = &task.engine.journal;
     let version = match &task.stored {

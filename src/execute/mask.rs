@@ -1,0 +1,81 @@
+//! Keeps sensitive values out of what drivers say. A service may quote what it was given in its refusal.
+
+use crate::model::{Diagnostic, DriverError, Value};
+
+/// What stands where a sensitive text stood.
+const MASK: &str = "(sensitive)";
+
+/// Texts shorter than this are left alone: they stand in every sentence, and hide nothing.
+const SHORTEST: usize = 3;
+
+/// The error without the sensitive texts of the values that the driver was given.
+pub(super) fn error(error: DriverError, given: &[Option<&Value>]) -> DriverError {
+    let secrets = secrets(given);
+    if secrets.is_empty() {
+        return error;
+    }
+    DriverError {
+        message: masked(error.message, &secrets),
+        hint: error.hint.map(|hint| masked(hint, &secrets)),
+        ..error
+    }
+}
+
+/// The diagnostic without them.
+pub(super) fn diagnostic(diagnostic: Diagnostic, given: &[Option<&Value>]) -> Diagnostic {
+    let secrets = secrets(given);
+    if secrets.is_empty() {
+        return diagnostic;
+    }
+    Diagnostic {
+        summary: masked(diagnostic.summary, &secrets),
+        detail: masked(diagnostic.detail, &secrets),
+        hint: diagnostic.hint.map(|hint| masked(hint, &secrets)),
+        ..diagnostic
+    }
+}
+
+fn masked(text: String, secrets: &[String]) -> String {
+    secrets.iter().fold(text, |text, secret| text.replace(secret.as_str(), MASK))
+}
+
+/// The sensitive texts and numbers in the values, longest first, so that no part of one stays.
+fn secrets(given: &[Option<&Value>]) -> Vec<String> {
+    let mut found = Vec::new();
+    for value in given.iter().flatten() {
+        collect(value, false, &mut found);
+    }
+    found.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
+    found.dedup();
+    found
+}
+
+fn collect(value: &Value, sensitive: bool, found: &mut Vec<String>) {
+    match value {
+        Value::Sensitive(inner) => collect(inner, true, found),
+        Value::List(items) => items.iter().for_each(|item| collect(item, sensitive, found)),
+        Value::Map(map) => map.values().for_each(|item| collect(item, sensitive, found)),
+        Value::String(text) if sensitive && text.len() >= SHORTEST => found.push(text.to_string()),
+        Value::Number(number) if sensitive && number.to_string().len() >= SHORTEST => found.push(number.to_string()),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::ErrorKind;
+
+    #[test]
+    fn what_was_given_as_a_secret_is_not_quoted() {
+        let given = Value::map([
+            ("user", Value::from("admin")),
+            ("password", Value::from("hunter22").into_sensitive()),
+            ("keys", Value::list([Value::from("hunter"), Value::from("1")]).into_sensitive()),
+        ]);
+        let message = "admin may not use hunter22, nor hunter, 1 time".to_owned();
+        let told =
+            error(DriverError { kind: ErrorKind::Terminal, message, path: None, hint: None }, &[Some(&given), None]);
+        assert_eq!(told.message, "admin may not use (sensitive), nor (sensitive), 1 time");
+    }
+}
