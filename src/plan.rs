@@ -62,6 +62,10 @@ pub struct EffectiveLifecycle {
     pub forced_by: Vec<Address>,
 }
 
+/// Why a change stands in a plan that is the step under way itself, shown for completeness: nothing is prepared for it,
+/// and it does not happen a second time.
+pub const RUNNING: &str = "a step of it is running";
+
 /// A planned create, update or record-only change, ready to be finalized.
 #[derive(Clone, Debug)]
 pub struct Prepared {

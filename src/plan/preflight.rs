@@ -59,7 +59,7 @@ fn running_draft(subject: Subject<'_>, running: &RunningStep) -> Draft {
     let changed = seen.as_ref() != subject.current().map(|object| &object.value);
     Draft {
         action,
-        because: Some("a step of it is running".to_owned()),
+        because: Some(super::RUNNING.to_owned()),
         seen,
         changed,
         prior: subject.current().cloned(),

@@ -8,7 +8,7 @@ use super::super::ordering::{Leftover, Object, Part, Presence, StepOf};
 use super::removal;
 use crate::load::Config;
 use crate::model::{Action, Address, Change, DeposedKey, InstanceKey, Operation, Recorded, ReplaceOrder, Step};
-use crate::plan::{EffectiveLifecycle, Plan, RunningStep};
+use crate::plan::{self, EffectiveLifecycle, Plan, RunningStep};
 
 /// All objects of a plan. Numbers are positions in address order; families that are referred to as a whole come
 /// after all objects.
@@ -113,6 +113,10 @@ impl<'a> Joined<'a> {
         if change.order == Some(ReplaceOrder::CreateFirst) && !object.create_before_destroy {
             // The effective flag decides, since it takes part in inheritance; the order stands in for it.
             object.create_before_destroy = !lifecycle.contains_key(&change.address);
+        }
+        // The running step itself: `join_running` knows it.
+        if change.because.as_deref() == Some(plan::RUNNING) {
+            return;
         }
         match change.action {
             Action::NoOp | Action::Blocked => {}

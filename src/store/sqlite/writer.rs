@@ -20,6 +20,10 @@ use crate::store::codec::{self, CodecError};
 /// this is less than the time of a slow disk's `fsync`.
 const GROUP: usize = 1024;
 
+/// No more than so many are waited for before the thread is woken: with many steps at once it writes the first of them
+/// while the others go on.
+const TOGETHER: usize = 32;
+
 /// Why a change did not happen.
 #[derive(Clone, Debug)]
 pub(super) enum Refusal {
@@ -112,7 +116,7 @@ impl Writer {
         let mut before = 0;
         loop {
             let now = self.open().len();
-            if now == before || now >= GROUP {
+            if now == before || now >= TOGETHER {
                 return;
             }
             before = now;
