@@ -43,10 +43,7 @@ pub async fn supervise(
     loop {
         tokio::select! {
             biased;
-            () = context.shutdown.triggered() => {
-                tracing::info!("shutting down: starting no more steps, awaiting running calls");
-                break;
-            }
+            () = context.shutdown.triggered() => break,
             () = leadership.becomes(!leading) => {
                 leading = !leading;
                 context.metrics.leads(leading);

@@ -161,7 +161,6 @@ impl<'a> Scene<'a> {
             running: BTreeMap::new(),
             running_leftovers: BTreeMap::new(),
         };
-        scene.connect();
         for running in &options.running {
             if let Some(id) = scene.find(&running.step.address) {
                 match running.step.deposed {
@@ -170,6 +169,7 @@ impl<'a> Scene<'a> {
                 }
             }
         }
+        scene.connect();
         scene
     }
 
@@ -188,7 +188,13 @@ impl<'a> Scene<'a> {
                 }
             }
             self.wants.close();
-            for dependency in subject.current().iter().flat_map(|current| current.dependencies.iter()) {
+            // What an open intent was about to make or change may be there, and use what it was to use.
+            let intent = subject.record.and_then(|record| record.intent.as_ref()?.planned.as_ref());
+            let intended = intent.into_iter().flat_map(|planned| planned.recorded.dependencies.iter());
+            let current = subject.current().into_iter().flat_map(|current| current.dependencies.iter());
+            let running = self.running.get(&id).and_then(|running| running.recorded.as_deref());
+            let coming = running.into_iter().flat_map(|recorded| recorded.dependencies.iter());
+            for dependency in current.chain(intended).chain(coming) {
                 let targets = self.resolve(dependency).filter(|target| *target != id);
                 self.used.items.extend(targets.map(dense));
             }
@@ -263,7 +269,21 @@ impl<'a> Scene<'a> {
 }
 
 /// Merges configuration and records, both in address order.
-fn join<'a>(config: &'a Config, recorded: &'a Recorded, options: &PlanOptions) -> Vec<Subject<'a>> {
+fn join<'a>(config: &'a Config, recorded: &'a Recorded, options: &'a PlanOptions) -> Vec<Subject<'a>> {
+    let mut subjects = join_known(config, recorded, options);
+    // What is just being made has no record yet, and may not be wanted any more.
+    let mut unknown: Vec<&Address> = options.running.iter().map(|running| &running.step.address).collect();
+    unknown.retain(|address| subjects.binary_search_by(|subject| subject.address.cmp(address)).is_err());
+    unknown.sort();
+    unknown.dedup();
+    if !unknown.is_empty() {
+        subjects.extend(unknown.into_iter().map(|address| Subject { address, instance: None, record: None, wanted: false }));
+        subjects.sort_by(|a, b| a.address.cmp(b.address));
+    }
+    subjects
+}
+
+fn join_known<'a>(config: &'a Config, recorded: &'a Recorded, options: &PlanOptions) -> Vec<Subject<'a>> {
     let mut subjects = Vec::with_capacity(config.instances.len().max(recorded.len()));
     let mut instances = config.instances.iter().peekable();
     let mut records = recorded.iter().peekable();

@@ -124,7 +124,7 @@ fn refuse_create_first(scene: &Scene<'_>, id: Id, draft: &Draft, flags: &Inherit
     let leftovers = subject.record.map_or(0, |record| record.deposed.len());
     if leftovers >= MAX_LEFTOVERS {
         let what = format!("{leftovers} old objects are left over; no further one is made before they are gone");
-        return Some(Block::broken(Diagnostic::error(subject.address, Reason::TooManyLeftovers, what)));
+        return Some(Block::held(Diagnostic::error(subject.address, Reason::TooManyLeftovers, what)));
     }
     let planned = draft.planned.as_ref()?.identity.as_ref()?;
     let old = draft.prior.as_ref()?.identity.as_ref()?;

@@ -124,7 +124,7 @@ fn a_stop_awaits_and_records_what_runs() {
     plane().apply(&["-n", &ns], &format!("{}{}", slow("web"), data("after", "\"${web.id}\"", "")));
     wait_until("the call runs", LIMIT, || deployments(&ns).len() == 1);
     controller.signal("TERM");
-    wait_until("it drains", LIMIT, || controller.log().contains("shutting down"));
+    wait_until("it drains", LIMIT, || controller.log().contains("no new step starts"));
     release(&ns, "web");
     assert_eq!(controller.wait_for_end(plane()), Some(0));
     assert_eq!(records(&ns).len(), 1, "what ran was recorded, and no new step started");

@@ -69,11 +69,17 @@ impl NamespaceTask {
     /// Starts planning of what is due; gives the time at which more will be.
     pub(super) fn plan_due(&mut self, now: Instant) -> Option<Instant> {
         let (due, next) = self.settle.due(now);
-        let mut waiting: BTreeSet<Arc<str>> = due.into_iter().collect();
+        // What a plan covers that only waits for quiet is planned again when something is new, and not before.
+        let covered = |name: &Arc<str>| self.deferred.iter().any(|deferred| self.waits_for_quiet(&deferred.part, name));
+        let mut waiting: BTreeSet<Arc<str>> = due.into_iter().filter(|name| !covered(name)).collect();
         while let Some(scope) = self.next_scope(&mut waiting) {
             self.start_planning(scope, now);
         }
         next
+    }
+
+    fn waits_for_quiet(&self, part: &Part, name: &Arc<str>) -> bool {
+        part.names.contains(name) && !part.names.iter().any(|name| self.settle.touched_after(name, part.began))
     }
 
     /// Takes whole components off `waiting`, as many as may be planned together. A component that is being planned

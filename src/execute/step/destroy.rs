@@ -43,7 +43,10 @@ pub(super) async fn forget(task: &StepTask) -> Result<Fate, Unfinished> {
     let removed = what(task)?;
     let Some(stored) = &task.stored else { return Ok(Fate::Untouched) };
     let mut record = stored.record.as_ref().clone();
-    chosen(&record, removed.deposed)?;
+    if chosen(&record, removed.deposed).is_err() {
+        // As after a first create that failed: there is no object, and the run sweeps the record.
+        return Ok(Fate::Untouched);
+    }
     drop_object(&mut record, removed);
     finish_removal(&task.engine, stored, record, removed).await
 }

@@ -74,9 +74,12 @@ impl Search<'_, '_> {
         let mut changed = false;
         let block = self.still_used(id, user, drafts);
         let current = self.scene.subjects[id].current();
-        if let Some(draft) = drafts[id].as_mut().filter(|_| !self.scene.running.contains_key(&id)) {
+        if let Some(draft) = drafts[id].as_mut() {
+            let is_running = self.scene.running.contains_key(&id);
             let destroys = draft.leaves() && current.is_some();
-            if destroys {
+            if is_running {
+                // Its own step is past holding; its leftovers are not.
+            } else if destroys {
                 draft.block(block.clone(), current);
                 changed = true;
             } else if draft.action == Action::Replace && !draft.create_first {
