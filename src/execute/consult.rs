@@ -104,7 +104,8 @@ pub(super) async fn validate_and_plan(
     request: PlanRequest,
 ) -> (Diagnostics, Result<Option<PlanResponse>, DriverError>) {
     let (config, prior) = (request.config.clone(), request.prior.clone());
-    let given = [Some(&config), prior.as_ref().map(|object| &object.value)];
+    let marked = mask::marked(driver, context, &config);
+    let given = [Some(&marked), prior.as_ref().map(|object| &object.value)];
     let found: Diagnostics = match driver.validate(context, &config).await {
         Ok(found) => found.into_iter().map(|problem| mask::diagnostic(problem, &given)).collect(),
         Err(error) => return (Vec::new(), Err(mask::error(error, &given))),

@@ -1,5 +1,8 @@
 //! Keeps sensitive values out of what drivers say. A service may quote what it was given in its refusal.
 
+use std::sync::Arc;
+
+use crate::driver::{CallContext, Driver};
 use crate::model::{Diagnostic, DriverError, Value};
 
 /// What stands where a sensitive text stood.
@@ -7,6 +10,20 @@ const MASK: &str = "(sensitive)";
 
 /// Texts shorter than this are left alone: they stand in every sentence, and hide nothing.
 const SHORTEST: usize = 3;
+
+/// A configuration with its literal secrets marked: what the schema calls sensitive is, wherever it was written.
+pub(super) fn marked(driver: &dyn Driver, context: &CallContext, config: &Value) -> Value {
+    let schema = driver.schema(&context.type_name);
+    let (Value::Map(map), Some(schema)) = (config, schema) else { return config.clone() };
+    if !schema.attributes.values().any(|attribute| attribute.sensitive) {
+        return config.clone();
+    }
+    let is_sensitive = |name: &Arc<str>| schema.attributes.get(name).is_some_and(|attribute| attribute.sensitive);
+    Value::map(map.iter().map(|(name, value)| {
+        let value = if is_sensitive(name) { value.clone().into_sensitive() } else { value.clone() };
+        (Arc::clone(name), value)
+    }))
+}
 
 /// The error without the sensitive texts of the values that the driver was given.
 pub(super) fn error(error: DriverError, given: &[Option<&Value>]) -> DriverError {

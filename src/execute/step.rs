@@ -206,7 +206,8 @@ fn unsettled(step: &Step) -> Failure {
 
 /// Calls the driver: the one place that changes anything outside.
 pub(crate) async fn call(driver: &dyn Driver, context: &CallContext, request: ApplyRequest) -> ApplyResponse {
-    let (config, planned, prior) = (request.config.clone(), request.planned.clone(), request.prior.clone());
+    let config = mask::marked(driver, context, &request.config);
+    let (planned, prior) = (request.planned.clone(), request.prior.clone());
     let mut response = driver.apply(context, request).await;
     let given = [Some(&config), planned.as_ref(), prior.as_ref().map(|object| &object.value)];
     response.error = response.error.map(|error| mask::error(error, &given));

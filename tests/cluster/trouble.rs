@@ -88,29 +88,27 @@ fn kills_at_any_time_lose_nothing() {
         .collect();
     // The controller is killed whenever some more objects are there than at the last kill.
     plane().kubectl_with_stdin(&["apply", "-n", &ns, "-f", "-"], &manifests);
+    // Whatever was ready at a kill is the same object in the end: nothing was made anew.
+    let ready = || {
+        let list = plane().get(&["-n", &ns, "pres"]);
+        let items = list["items"].as_array().cloned().unwrap_or_default().into_iter().filter(is_ready);
+        items.map(|item| (item["metadata"]["name"].to_string(), item["status"]["id"].clone())).collect::<Vec<_>>()
+    };
     let mut ids = std::collections::BTreeMap::new();
     for goal in [5, 15, 30, 45] {
         let controller = Controller::start(plane());
-        wait_until("some are ready", LIMIT, || {
-            let list = plane().get(&["-n", &ns, "pres"]);
-            let ready: Vec<_> =
-                list["items"].as_array().unwrap().iter().filter(|item| is_ready(item)).cloned().collect();
-            ready.len() >= goal
-        });
+        wait_until("some are ready", LIMIT, || ready().len() >= goal);
         controller.kill(plane());
-        for record in records(&ns) {
-            ids.insert(record["metadata"]["name"].clone().to_string(), record["metadata"]["uid"].clone());
+        for (name, id) in ready() {
+            assert_eq!(ids.entry(name).or_insert_with(|| id.clone()), &id);
         }
     }
     let _last = Controller::start(plane());
     let names: Vec<&str> = all.iter().map(String::as_str).collect();
     wait_ready(&ns, &names);
     assert_eq!(records(&ns).len(), 60);
-    for record in records(&ns) {
-        if let Some(before) = ids.get(&record["metadata"]["name"].to_string()) {
-            assert_eq!(&record["metadata"]["uid"], before, "no record was made anew");
-        }
-    }
+    let last: std::collections::BTreeMap<_, _> = ready().into_iter().collect();
+    assert!(ids.iter().all(|(name, id)| last.get(name) == Some(id)), "{ids:?} {last:?}");
     plane().kubectl_ok(&["-n", &ns, "delete", "pres", "--all", "--wait=false"]);
     wait_empty(&ns);
     assert!(records(&ns).is_empty());
