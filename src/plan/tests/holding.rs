@@ -307,7 +307,7 @@ fn what_a_running_object_used_is_held() {
         expect![[r#"
             a Blocked Waiting: still used by `b`, a step of which is running <- b
             b Update (a step of it is running) {id=? input=9}
-            warning a StillUsed
+            warning a Waiting
             warning - RunAgain: 1 object(s) wait for what this plan does (hint: run apply again)"#]],
     );
 }
