@@ -9,7 +9,7 @@ use purlin::driver::{CreateRecovery, Registry};
 use purlin::execute::{self, Adoption, Engine, HolderState, Limits, Progress, Recovery, Run};
 use purlin::graph;
 use purlin::load::{Config, ImportRequest, Instance};
-use purlin::model::{Action, Address, Diagnostics, Holder, Operation, Reason, Recorded, Stored};
+use purlin::model::{Action, Address, Diagnostics, Holder, ObjectStatus, Operation, Reason, Recorded, Stored};
 use purlin::plan::{Held, Plan, PlanOptions, Refresh};
 use purlin::process::Clock as _;
 use purlin::store::memory::{Hook, MemoryJournal, Moment, Point, Verdict};
@@ -109,6 +109,7 @@ impl History {
         self.wish.calm_down();
         for _ in 0..RUNS_TO_CONVERGE {
             self.unprotect();
+            self.untaint();
             if self.run(Trouble::default()).await? == Ended::NothingToDo {
                 return self.has_converged();
             }
@@ -138,6 +139,20 @@ impl History {
             let mut record = stored.record.as_ref().clone();
             for object in record.current.iter_mut().chain(record.deposed.values_mut()) {
                 Arc::make_mut(object).prevent_destroy = false;
+            }
+            if record != *stored.record {
+                self.correct(&record);
+            }
+        }
+    }
+
+    /// `purlin state untaint` for what has too many leftovers: a half-made object is not replaced then, and the
+    /// leftovers, which may be all that works, are not destroyed.
+    fn untaint(&mut self) {
+        for stored in self.records().values().filter(|stored| stored.record.deposed.len() >= 3) {
+            let mut record = stored.record.as_ref().clone();
+            if let Some(current) = &mut record.current {
+                Arc::make_mut(current).status = ObjectStatus::Ready;
             }
             if record != *stored.record {
                 self.correct(&record);
@@ -233,11 +248,12 @@ impl History {
             return Ok(Ended::Crashed);
         };
         let idle = tape.has_nothing_to_do();
+        let mut is_stopped = false;
         loop {
             let Some(next) = self.crash.clone().survive(run.next()).await else { return Ok(Ended::Crashed) };
             let Some(progress) = next else { break };
             self.follow(&mut tape, &progress)?;
-            if self.dice.chance(trouble.edits) {
+            if !is_stopped && self.dice.chance(trouble.edits) {
                 self.wish.edit(&self.dice);
                 self.note(format!("in the middle of it, wanted from now on:\n{}", self.wish.yaml()));
                 match self.adopt_new_plan(engine, &mut run, &held, trouble).await? {
@@ -248,6 +264,7 @@ impl History {
             if self.dice.chance(trouble.stops) {
                 self.note("it is told to stop");
                 run.stop();
+                is_stopped = true;
             }
         }
         self.object()?;

@@ -43,6 +43,11 @@ impl View<'_> {
                     facts.flagged.insert(x.clone());
                 }
             }
+            // What an open intent is about to make or change may use it by now.
+            let intended = stored.record.intent.as_ref().and_then(|intent| intent.planned.as_ref());
+            if let Some(planned) = intended {
+                facts.used.entry(x.clone()).or_default().extend(planned.recorded.dependencies.iter().cloned());
+            }
             for (key, object) in &stored.record.deposed {
                 facts.leftovers.insert((x.clone(), *key), object.dependencies.iter().cloned().collect());
             }

@@ -191,6 +191,10 @@ impl World {
     }
 
     fn destroy(&self, call: &Call, prior: &str) -> ApplyResponse {
+        if self.thing(prior).is_none() {
+            // To destroy what is gone is no error.
+            return ApplyResponse::default();
+        }
         if self.failure().is_some() {
             return failed("cannot let go", ErrorKind::Transient);
         }

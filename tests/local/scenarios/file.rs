@@ -189,7 +189,7 @@ fn cue(line: &str) -> Result<Cue, String> {
                 operation: operation(call).ok_or_else(unknown)?,
                 answers: rest
                     .split(',')
-                    .map(|text| answer(text.trim()).ok_or_else(unknown))
+                    .map(|text| answer(subject, text.trim()).ok_or_else(unknown))
                     .collect::<Result<_, _>>()?,
             })),
             None => Err(unknown()),
@@ -214,13 +214,14 @@ fn operation(text: &str) -> Option<Operation> {
     })
 }
 
-fn answer(text: &str) -> Option<Answer> {
+/// Every call is held at a gate of its own, so that they go on one after another.
+fn answer(gate: &str, text: &str) -> Option<Answer> {
     let (word, rest) = text.split_once(' ').unwrap_or((text, ""));
     Some(match (word, rest) {
         ("ok", "") => Answer::Ok,
         ("crash", "before") => Answer::CrashBefore,
         ("crash", "after") => Answer::CrashAfter,
-        ("hold", "") => Answer::Hold(GATE.to_owned()),
+        ("hold", "") => Answer::Hold(gate.to_owned()),
         ("gone", "") => Answer::Lose,
         ("invalid", "") => Answer::InvalidPlan,
         ("fail", rest) => failure("fail", rest)?,
@@ -228,9 +229,6 @@ fn answer(text: &str) -> Option<Answer> {
         _ => return None,
     })
 }
-
-/// The gate at which every held call stands.
-pub(super) const GATE: &str = "gate";
 
 fn failure(form: &str, text: &str) -> Option<Answer> {
     let kinds = ["transient", "terminal", "invalidConfig", "forbidden", "alreadyExists"];

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use purlin::driver::scripted::{Script, World};
+use purlin::driver::scripted::{Answer, Script, World};
 use purlin::driver::{Registry, Scripted};
 use purlin::execute::{self, Adoption, Engine, HolderState, Limits, Run};
 use purlin::graph;
@@ -15,7 +15,7 @@ use purlin::plan::{Held, Mode, PlanOptions, Refresh};
 use purlin::process::Random as _;
 use purlin::store::memory::{MemoryJournal, Point, Verdict};
 
-use super::file::{Cue, Fault, GATE, Options, Round, Scenario, Start};
+use super::file::{Cue, Fault, Options, Round, Scenario, Start};
 use super::show;
 use super::taped::{Tape, TapedDriver, TapedJournal};
 use crate::kit::{Dice, ManualClock};
@@ -33,6 +33,8 @@ struct Stage {
     tape: Tape,
     marks: Arc<Mutex<BTreeSet<String>>>,
     names: Arc<Mutex<BTreeMap<String, Vec<String>>>>,
+    /// Where calls are held.
+    gates: BTreeSet<String>,
     /// The manifests of the last round.
     yaml: String,
     processes: usize,
@@ -108,6 +110,7 @@ impl Stage {
             tape: Tape::default(),
             marks: Arc::default(),
             names: Arc::default(),
+            gates: BTreeSet::new(),
             yaml: String::new(),
             processes: 0,
         })
@@ -128,7 +131,10 @@ impl Stage {
             } else {
                 self.plan_anew(going, &options, &mut sections).await?;
             }
-            self.world.release(GATE);
+            for gate in std::mem::take(&mut self.gates) {
+                self.world.release(&gate);
+                quiet().await;
+            }
         } else {
             *process = self.start_process(&options, faults, &mut sections).await?;
             if let Some(going) = process.as_mut() {
@@ -158,7 +164,14 @@ impl Stage {
         let mut faults = Vec::new();
         for cue in round.cues()? {
             match cue {
-                Cue::Driver(line) => self.world.script(line),
+                Cue::Driver(line) => {
+                    let held = line.answers.iter().filter_map(|answer| match answer {
+                        Answer::Hold(gate) => Some(gate.clone()),
+                        _ => None,
+                    });
+                    self.gates.extend(held);
+                    self.world.script(line);
+                }
                 Cue::Journal(fault) => faults.push(fault),
                 Cue::Lose(address) => self.world.lose(&self.id_of(&address, false)?),
                 Cue::LoseLeftover(address) => self.world.lose(&self.id_of(&address, true)?),
