@@ -58,7 +58,7 @@ pub(super) struct Order {
     pub waits: BTreeSet<(Node, Node)>,
     /// Released objects that went back to the classic order.
     pub fell_back: BTreeSet<Address>,
-    /// Edges of leftovers that were dropped.
+    /// Edges of leftovers that were dropped, or that the rules except.
     pub dropped: BTreeSet<(Node, Node)>,
 }
 
@@ -266,13 +266,21 @@ impl Rules<'_> {
         edges
     }
 
-    /// Leftovers that used each other, which have no order.
+    /// Leftovers that used each other, or what uses their object now: they have no order.
     fn mutual(&self) -> BTreeSet<(Node, Node)> {
         let used = |x: &(Address, DeposedKey), y: &Address| self.leftovers.get(x).is_some_and(|all| all.contains(y));
         let all = &self.facts.removed;
         let pairs = all.iter().flat_map(|x| all.iter().map(move |y| (x, y)));
         let mutual = pairs.filter(|(x, y)| used(x, &y.0) && used(y, &x.0));
-        mutual.map(|(x, y)| (Node::L(x.0.clone(), x.1), Node::L(y.0.clone(), y.1))).collect()
+        let mut pairs: BTreeSet<_> =
+            mutual.map(|(x, y)| (Node::L(x.0.clone(), x.1), Node::L(y.0.clone(), y.1))).collect();
+        for x in all {
+            for b in self.objects().into_iter().filter(|b| used(x, b) && self.used(b, &x.0)) {
+                pairs.insert((Node::L(x.0.clone(), x.1), Node::C(b.clone())));
+                pairs.insert((Node::L(x.0.clone(), x.1), Node::D(b)));
+            }
+        }
+        pairs
     }
 
     /// The last kind of R7.

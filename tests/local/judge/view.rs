@@ -220,8 +220,9 @@ impl View<'_> {
         let destroys_first = has_ring || change.order == Some(ReplaceOrder::DestroyFirst);
         let follows = |other: &&Change| {
             let makes = matches!(other.action, Action::Create | Action::Update | Action::Replace | Action::Record);
-            let pair = (this.clone(), Node::C(other.address.clone()));
-            makes && (destroys_first || order.dropped.contains(&pair) || order.fell_back.contains(x))
+            let excepted = [Node::C(other.address.clone()), Node::D(other.address.clone())];
+            let is_excepted = excepted.into_iter().any(|node| order.dropped.contains(&(this.clone(), node)));
+            is_excepted || (makes && (destroys_first || order.fell_back.contains(x)))
         };
         let contradicts = |other: &&Change| {
             let other = other.deposed.map(|key| Node::L(other.address.clone(), key));

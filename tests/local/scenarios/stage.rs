@@ -131,9 +131,12 @@ impl Stage {
             } else {
                 self.plan_anew(going, &options, &mut sections).await?;
             }
-            for gate in std::mem::take(&mut self.gates) {
-                self.world.release(&gate);
-                quiet().await;
+            for (number, gate) in std::mem::take(&mut self.gates).iter().enumerate() {
+                // One call goes on after the other, so that they always end in the same order.
+                if number > 0 {
+                    quiet().await;
+                }
+                self.world.release(gate);
             }
         } else {
             *process = self.start_process(&options, faults, &mut sections).await?;
