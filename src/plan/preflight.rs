@@ -53,7 +53,7 @@ fn running_draft(subject: Subject<'_>, running: &RunningStep) -> Draft {
         Operation::Read => Action::NoOp,
     };
     // Of an object that is just being destroyed there is nothing to see: what comes after is planned when it is gone.
-    let destroyed = running.step.operation.removes() && subject.wanted;
+    let destroyed = running.step.operation.removes();
     let known = running.planned.clone().or_else(|| subject.current().map(|object| object.value.clone()));
     let seen = if destroyed { None } else { known };
     let changed = seen.as_ref() != subject.current().map(|object| &object.value);
