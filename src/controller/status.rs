@@ -5,7 +5,7 @@
 //! has. The patch tests the UID, so that a status never reaches another Resource of the same name, and carries no
 //! resourceVersion, since nobody else writes status.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,6 +26,9 @@ use crate::process::Random;
 const AT_ONCE: usize = 32;
 /// The answer would be the whole Resource; nobody reads it.
 const METADATA_ONLY: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
+/// How many of these may be about objects that are still on their way. In a burst their status is about to be replaced
+/// by the last one, which then is the only one to be written; a server with time to spare takes them all at once.
+const INTERIM_AT_ONCE: usize = 2;
 /// No pause between two attempts is longer.
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
@@ -40,63 +43,104 @@ pub struct Target {
     pub uid: Arc<str>,
 }
 
+/// How soon a status must be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Urgency {
+    /// The object is on its way, and this tells how far it is: it gives way to what is settled.
+    Interim,
+    /// The object has come to rest.
+    Settled,
+}
+
+/// A status to be written.
+#[derive(Clone, Debug)]
+struct Pending {
+    status: api::ResourceStatus,
+    urgency: Urgency,
+}
+
 /// Takes status to be written. Cheap to clone; the writer ends when all clones are gone and all is written.
 #[derive(Clone)]
 pub struct StatusWriter {
-    sender: mpsc::UnboundedSender<(Target, api::ResourceStatus)>,
+    sender: mpsc::UnboundedSender<(Target, Pending)>,
 }
 
 impl StatusWriter {
     /// Hands a status over. It replaces one of the same object that is not written yet.
-    pub fn write(&self, target: Target, status: api::ResourceStatus) {
+    pub fn write(&self, target: Target, status: api::ResourceStatus, urgency: Urgency) {
         // The writer outlives all who write, but for an aborted stop.
-        let _ = self.sender.send((target, status));
+        let _ = self.sender.send((target, Pending { status, urgency }));
     }
 }
 
 /// What became of an attempt.
 enum Outcome {
     Done,
-    Again(Box<api::ResourceStatus>),
+    Again(Box<Pending>),
 }
 
 /// What waits to be written, the latest of each object.
 #[derive(Default)]
 struct Queue {
-    latest: BTreeMap<Target, api::ResourceStatus>,
-    order: VecDeque<Target>,
-    in_flight: BTreeSet<Target>,
+    latest: BTreeMap<Target, Pending>,
+    settled: VecDeque<Target>,
+    interim: VecDeque<Target>,
+    in_flight: BTreeMap<Target, Urgency>,
     attempts: BTreeMap<Target, u32>,
 }
 
 impl Queue {
-    fn push(&mut self, target: Target, status: api::ResourceStatus) {
-        if self.latest.insert(target.clone(), status).is_none() {
-            self.order.push_back(target);
+    fn push(&mut self, target: Target, pending: Pending) {
+        let urgency = pending.urgency;
+        let before = self.latest.insert(target.clone(), pending).map(|before| before.urgency);
+        // A place under another urgency stays behind, and is passed over when its turn comes.
+        if before != Some(urgency) {
+            self.order(urgency).push_back(target);
+        }
+    }
+
+    fn order(&mut self, urgency: Urgency) -> &mut VecDeque<Target> {
+        match urgency {
+            Urgency::Interim => &mut self.interim,
+            Urgency::Settled => &mut self.settled,
         }
     }
 
     /// The next status to be written. An object is written by one request at a time.
-    fn pop(&mut self) -> Option<(Target, api::ResourceStatus, u32)> {
+    fn pop(&mut self) -> Option<(Target, Pending, u32)> {
         if self.in_flight.len() >= AT_ONCE {
             return None;
         }
-        let at = self.order.iter().position(|target| !self.in_flight.contains(target))?;
-        let target = self.order.remove(at)?;
-        let status = self.latest.remove(&target)?;
-        self.in_flight.insert(target.clone());
+        let interim = self.in_flight.values().filter(|urgency| **urgency == Urgency::Interim).count();
+        let target = match self.next(Urgency::Settled) {
+            None if interim < INTERIM_AT_ONCE => self.next(Urgency::Interim)?,
+            settled => settled?,
+        };
+        let pending = self.latest.remove(&target)?;
+        self.in_flight.insert(target.clone(), pending.urgency);
         let attempts = self.attempts.get(&target).copied().unwrap_or(0);
-        Some((target, status, attempts))
+        Some((target, pending, attempts))
+    }
+
+    fn next(&mut self, urgency: Urgency) -> Option<Target> {
+        let Self { latest, in_flight, settled, interim, .. } = self;
+        let order = if urgency == Urgency::Settled { settled } else { interim };
+        let counts = |target: &Target| latest.get(target).is_some_and(|pending| pending.urgency == urgency);
+        while order.front().is_some_and(|target| !counts(target)) {
+            order.pop_front();
+        }
+        let at = order.iter().position(|target| counts(target) && !in_flight.contains_key(target))?;
+        order.remove(at)
     }
 
     fn finish(&mut self, target: Target, outcome: Outcome) {
         self.in_flight.remove(&target);
         match outcome {
             Outcome::Done => drop(self.attempts.remove(&target)),
-            Outcome::Again(status) => {
+            Outcome::Again(pending) => {
                 *self.attempts.entry(target.clone()).or_default() += 1;
                 if !self.latest.contains_key(&target) {
-                    self.push(target, *status);
+                    self.push(target, *pending);
                 }
             }
         }
@@ -110,7 +154,7 @@ pub fn writer(client: Client, random: Arc<dyn Random>, metrics: Metrics) -> (Sta
 }
 
 async fn work(
-    mut receiver: mpsc::UnboundedReceiver<(Target, api::ResourceStatus)>,
+    mut receiver: mpsc::UnboundedReceiver<(Target, Pending)>,
     client: Client,
     random: Arc<dyn Random>,
     metrics: Metrics,
@@ -119,18 +163,18 @@ async fn work(
     let mut requests = JoinSet::new();
     let mut open = true;
     while open || !requests.is_empty() || !queue.latest.is_empty() {
-        while let Some((target, status, attempts)) = queue.pop() {
+        while let Some((target, pending, attempts)) = queue.pop() {
             let (client, metrics) = (client.clone(), metrics.clone());
             let pause = (attempts > 0).then(|| retry::delay(attempts, random.number()).min(LONGEST_PAUSE));
             requests.spawn(async move {
                 tokio::time::sleep(pause.unwrap_or_default()).await;
-                let outcome = attempt(&client, &target, status, &metrics).await;
+                let outcome = attempt(&client, &target, pending, &metrics).await;
                 (target, outcome)
             });
         }
         tokio::select! {
             message = receiver.recv(), if open => match message {
-                Some((target, status)) => queue.push(target, status),
+                Some((target, pending)) => queue.push(target, pending),
                 None => open = false,
             },
             Some(done) = requests.join_next() => match done {
@@ -141,8 +185,8 @@ async fn work(
     }
 }
 
-async fn attempt(client: &Client, target: &Target, status: api::ResourceStatus, metrics: &Metrics) -> Outcome {
-    let Some(request) = patch(target, &status) else {
+async fn attempt(client: &Client, target: &Target, pending: Pending, metrics: &Metrics) -> Outcome {
+    let Some(request) = patch(target, &pending.status) else {
         tracing::error!(namespace = &*target.namespace, name = &*target.name, "a status cannot be written as JSON");
         return Outcome::Done;
     };
@@ -159,7 +203,7 @@ async fn attempt(client: &Client, target: &Target, status: api::ResourceStatus, 
         }
         Err(error) => {
             tracing::warn!(namespace, name, %error, "a status could not be written; it is tried again");
-            Outcome::Again(Box::new(status))
+            Outcome::Again(Box::new(pending))
         }
     }
 }
@@ -191,18 +235,38 @@ mod tests {
         api::ResourceStatus { observed_generation: generation, ..<_>::default() }
     }
 
+    fn pending(generation: i64, urgency: Urgency) -> Pending {
+        Pending { status: status(generation), urgency }
+    }
+
     #[test]
     fn the_latest_status_wins_and_an_object_is_written_by_one_request_at_a_time() {
         let mut queue = Queue::default();
-        queue.push(target("a"), status(1));
-        queue.push(target("a"), status(2));
+        queue.push(target("a"), pending(1, Urgency::Settled));
+        queue.push(target("a"), pending(2, Urgency::Settled));
         let (_, first, _) = queue.pop().unwrap();
-        assert_eq!(first.observed_generation, 2);
-        queue.push(target("a"), status(3));
+        assert_eq!(first.status.observed_generation, 2);
+        queue.push(target("a"), pending(3, Urgency::Settled));
         assert!(queue.pop().is_none());
         queue.finish(target("a"), Outcome::Again(Box::new(first)));
         let (_, next, attempts) = queue.pop().unwrap();
-        assert_eq!((next.observed_generation, attempts), (3, 1), "a newer status replaces the one that failed");
+        assert_eq!((next.status.observed_generation, attempts), (3, 1), "a newer status replaces the one that failed");
+    }
+
+    #[test]
+    fn objects_on_their_way_give_way_to_those_at_rest() {
+        let mut queue = Queue::default();
+        for name in ["a", "b", "c", "d"] {
+            queue.push(target(name), pending(1, Urgency::Interim));
+        }
+        queue.push(target("d"), pending(2, Urgency::Settled));
+        let mut names = Vec::new();
+        while let Some((target, pending, _)) = queue.pop() {
+            names.push((target.name, pending.status.observed_generation));
+        }
+        assert_eq!(names, [("d".into(), 2), ("a".into(), 1), ("b".into(), 1)], "no more than two at once");
+        queue.finish(target("a"), Outcome::Done);
+        assert_eq!(queue.pop().unwrap().0.name, "c".into());
     }
 
     #[test]

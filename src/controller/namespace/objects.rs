@@ -5,7 +5,7 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use tokio::time::Instant;
 
 use super::NamespaceTask;
-use crate::controller::status::Target;
+use crate::controller::status::{Target, Urgency};
 use crate::controller::summarize::{Note, Situation, Summary, summarize};
 use crate::controller::watch::published;
 use crate::model::Address;
@@ -25,12 +25,16 @@ impl NamespaceTask {
             self.settle.touch(&address.name, now);
         }
         if publish {
-            self.publish(address);
+            self.publish_as(address, Urgency::Interim);
         }
     }
 
-    /// Writes the status of an object, unless it says the same already.
+    /// Writes the status of an object that has come to rest, unless it says the same already.
     pub(super) fn publish(&mut self, address: &Address) {
+        self.publish_as(address, Urgency::Settled);
+    }
+
+    fn publish_as(&mut self, address: &Address, urgency: Urgency) {
         let now = self.context.engine.clock.now();
         let Some(summary) = self.sum_up(address, now) else { return };
         let Some(tracked) = self.tracked.get_mut(address) else { return };
@@ -51,7 +55,7 @@ impl NamespaceTask {
             self.context.tell(self.shared.name(), &instance, terminating, note);
         }
         let (namespace, name) = (self.shared.name().clone(), address.name.clone());
-        self.context.status.write(Target { namespace, name, uid: instance.uid.clone() }, summary.status);
+        self.context.status.write(Target { namespace, name, uid: instance.uid.clone() }, summary.status, urgency);
     }
 
     /// `None` when there is no Resource (any more) whose status could say something.
