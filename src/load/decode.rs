@@ -161,7 +161,7 @@ impl Draft {
     fn template(config: Option<&Tree>, interner: &mut Interner) -> (Template, Vec<Reference>, Diagnostics) {
         let at = Path(vec![name("spec", interner), name("config", interner)]);
         match config {
-            Some(tree) if matches!(tree.node, Node::Map(_)) => Template::parse(tree, &at, interner),
+            Some(tree) if matches!(tree.node, Node::Map(_)) => Template::parse(tree, &at, &[], interner),
             _ => (Template::literal(crate::model::Value::map::<Arc<str>>([])), Vec::new(), Vec::new()),
         }
     }

@@ -58,6 +58,38 @@ impl Default for Node {
     }
 }
 
+/// A variable that stands for something else at each place: only where an expression stands can be told whether it
+/// means anything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Variable {
+    /// `self`: the object itself, as it is after the step.
+    Itself,
+    /// `each`: `key` and `value` of the instance of a `forEach` family.
+    Each,
+    /// `count`: `index` of the instance of a `count` family.
+    Count,
+    /// `inputs`: the values that `spec.inputs` names.
+    Inputs,
+}
+
+impl Variable {
+    const ALL: [Self; 4] = [Self::Itself, Self::Each, Self::Count, Self::Inputs];
+
+    /// As expressions spell it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Itself => "self",
+            Self::Each => "each",
+            Self::Count => "count",
+            Self::Inputs => "inputs",
+        }
+    }
+
+    fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|variable| variable.as_str() == name)
+    }
+}
+
 /// Where expressions find the values of other objects.
 pub trait Scope {
     /// The value of an object as expressions see it: `Some(Value::Unknown)` when it is not known yet (or parts of
@@ -65,6 +97,11 @@ pub trait Scope {
     fn object(&self, address: &Address) -> Option<Value>;
     /// `ns`: name, labels, annotations of the namespace.
     fn namespace(&self) -> Value;
+    /// The value of a variable; `None` where it stands for nothing.
+    fn variable(&self, variable: Variable) -> Option<Value> {
+        let _ = variable;
+        None
+    }
 }
 
 impl Template {

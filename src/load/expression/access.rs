@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use super::{Problem, Scope, names};
+use super::{Problem, Scope, Variable, names};
 use crate::load::intern::Interner;
 use crate::model::{Address, Path, Segment, Value};
 
@@ -15,6 +15,8 @@ pub(super) enum Root {
     Object(Address),
     /// `ns`.
     Namespace,
+    /// A variable of the place where the expression stands.
+    Variable(Variable),
 }
 
 /// A path that an expression reads.
@@ -51,6 +53,9 @@ impl Access {
             Root::Object(address) => {
                 scope.object(address).ok_or_else(|| Problem::new(format!("there is no Resource `{address}`")))?
             }
+            Root::Variable(variable) => scope
+                .variable(*variable)
+                .ok_or_else(|| Problem::new(format!("`{}` has no value here", variable.as_str())))?,
         };
         let mut here = &root;
         let mut sensitive = false;
@@ -112,7 +117,15 @@ impl Access {
     pub(super) fn target(&self) -> Option<&Address> {
         match &self.root {
             Root::Object(address) => Some(address),
-            Root::Namespace => None,
+            Root::Namespace | Root::Variable(_) => None,
+        }
+    }
+
+    /// The variable that is read, if it is one.
+    pub(super) fn variable(&self) -> Option<Variable> {
+        match self.root {
+            Root::Variable(variable) => Some(variable),
+            Root::Object(_) | Root::Namespace => None,
         }
     }
 }

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::Problem;
 use super::access::{Access, Root};
+use super::{Problem, Variable};
 use crate::load::intern::Interner;
 use crate::model::{Address, Segment};
 
@@ -38,8 +38,8 @@ const TYPES: &[&str] =
 /// Names that functions begin with.
 const NAMESPACES: &[&str] = &["base64", "json", "lists", "math", "optional", "strings"];
 
-/// Names that are variables elsewhere or will be.
-const VARIABLES: &[&str] = &["self", "each", "count", "data", "inputs"];
+/// Names that will be variables.
+const LATER: &[&str] = &["data"];
 
 /// Whether `name` is where functions such as `math.abs` live.
 pub(super) fn is_namespace(name: &str) -> bool {
@@ -49,7 +49,7 @@ pub(super) fn is_namespace(name: &str) -> bool {
 /// Whether `name` cannot be the name of a Resource in an expression.
 fn is_reserved(name: &str) -> bool {
     matches!(name, "ns" | "resources")
-        || [RESERVED_WORDS, LITERALS, TYPES, NAMESPACES, VARIABLES].iter().any(|words| words.contains(&name))
+        || [RESERVED_WORDS, LITERALS, TYPES, NAMESPACES, LATER].iter().any(|words| words.contains(&name))
 }
 
 /// What the path `name` + `segments` reads. `Ok(None)`: it is no object but a literal or a type.
@@ -77,6 +77,7 @@ pub(super) fn resolve(
             let shown = format!("resources[{}]", serde_json::Value::from(target.as_ref()));
             (Root::Object(Address::single(target)), interner.get(&shown))
         }
+        _ if let Some(variable) = Variable::named(name) => (Root::Variable(variable), interner.get(name)),
         _ if LITERALS.contains(&name) => return Ok(None),
         _ if TYPES.contains(&name) && segments.is_empty() => return Ok(None),
         _ if is_reserved(name) => return Err(reserved(name)),
@@ -99,9 +100,10 @@ fn resource_name(identifier: &str, interner: &mut Interner) -> Result<Arc<str>, 
     Err(Problem::new(format!("no Resource can be named `{identifier}`")).hint(NAME_RULE))
 }
 
-fn reserved(name: &str) -> Problem {
+/// The problem of a name that cannot be used as it was.
+pub(super) fn reserved(name: &str) -> Problem {
     let spelled = name.replace('_', "-");
-    let why = if VARIABLES.contains(&name) {
+    let why = if LATER.contains(&name) || Variable::named(name).is_some() {
         "it stands for no value here: expressions read Resources by name, `ns` and `resources`"
     } else {
         "it has a meaning of its own in expressions"

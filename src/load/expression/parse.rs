@@ -4,32 +4,43 @@
 use std::sync::Arc;
 
 use super::scan::{Piece, Unclosed, split};
-use super::{Access, Node, Part, Problem, Program, Template};
+use super::{Access, Node, Part, Problem, Program, Template, Variable, names};
 use crate::load::Reference;
 use crate::load::intern::Interner;
 use crate::load::tree::{self, Tree};
 use crate::model::{Diagnostics, Path, Segment, Value};
 
 impl Template {
-    /// Reads a tree that stands at `at` (such as `spec.config`). Gives the template, a reference for every object
-    /// that an expression reads, and a diagnostic, without address, for every expression that is wrong; such an
-    /// expression evaluates to null.
-    pub fn parse(tree: &Tree, at: &Path, interner: &mut Interner) -> (Self, Vec<Reference>, Diagnostics) {
-        let mut reader = Reader { at: at.0.clone(), references: Vec::new(), problems: Vec::new(), interner };
+    /// Reads a tree that stands at `at` (such as `spec.config`), where `variables` mean something. Gives the template,
+    /// a reference for every object that an expression reads, and a diagnostic, without address, for every expression
+    /// that is wrong; such an expression evaluates to null.
+    pub fn parse(
+        tree: &Tree,
+        at: &Path,
+        variables: &'static [Variable],
+        interner: &mut Interner,
+    ) -> (Self, Vec<Reference>, Diagnostics) {
+        let (references, problems) = (Vec::new(), Vec::new());
+        let mut reader = Reader { at: at.0.clone(), variables, references, problems, interner };
         let node = reader.node(tree);
         (Self(node), reader.references, reader.problems)
     }
 
     /// The same of a JSON value.
-    pub fn parse_json(json: &serde_json::Value, at: &Path) -> (Self, Vec<Reference>, Diagnostics) {
+    pub fn parse_json(
+        json: &serde_json::Value,
+        at: &Path,
+        variables: &'static [Variable],
+    ) -> (Self, Vec<Reference>, Diagnostics) {
         let mut interner = Interner::default();
         let tree = Tree::from_json(json, &mut interner);
-        Self::parse(&tree, at, &mut interner)
+        Self::parse(&tree, at, variables, &mut interner)
     }
 }
 
 struct Reader<'a> {
     at: Vec<Segment>,
+    variables: &'static [Variable],
     references: Vec<Reference>,
     problems: Diagnostics,
     interner: &'a mut Interner,
@@ -80,8 +91,9 @@ impl Reader<'_> {
             return Node::Literal(Value::String(text.clone()));
         }
         let result = match plain_path(text, self.interner) {
-            Some(Ok(access)) => Ok(Part::Path(access, 1)),
-            Some(Err((problem, source))) => Err(problem.within(source, 1)),
+            Some((source, access)) => access
+                .and_then(|access| self.allowed(&access).map(|()| Part::Path(access, 1)))
+                .map_err(|problem| problem.within(source, 1)),
             None => match self.pieces(text) {
                 Ok(mut parts) if parts.len() == 1 => Ok(parts.remove(0)),
                 Ok(parts) => {
@@ -136,9 +148,20 @@ impl Reader<'_> {
     }
 
     fn expression(&mut self, source: &str, column: usize) -> Result<Part, Problem> {
-        match Access::parse(source, self.interner) {
-            Some(access) => access.map(|access| Part::Path(access, column)),
-            None => Program::parse(source, column, self.interner).map(Part::Program),
+        if let Some(access) = Access::parse(source, self.interner) {
+            let access = access?;
+            return self.allowed(&access).map(|()| Part::Path(access, column));
+        }
+        let program = Program::parse(source, column, self.interner)?;
+        program.accesses().try_for_each(|access| self.allowed(access))?;
+        Ok(Part::Program(program))
+    }
+
+    /// A variable of another place stands for nothing here.
+    fn allowed(&self, access: &Access) -> Result<(), Problem> {
+        match access.variable() {
+            Some(variable) if !self.variables.contains(&variable) => Err(names::reserved(variable.as_str())),
+            _ => Ok(()),
         }
     }
 
@@ -164,10 +187,10 @@ impl Reader<'_> {
     }
 }
 
-/// The path of a text that is `${`, one plain path, and `}`.
-fn plain_path<'a>(text: &'a str, interner: &mut Interner) -> Option<Result<Access, (Problem, &'a str)>> {
+/// The path of a text that is `${`, one plain path, and `}`, with its source.
+fn plain_path<'a>(text: &'a str, interner: &mut Interner) -> Option<(&'a str, Result<Access, Problem>)> {
     let source = text.strip_prefix("${")?.strip_suffix('}')?;
-    Some(Access::parse(source, interner)?.map_err(|problem| (problem, source)))
+    Some((source, Access::parse(source, interner)?))
 }
 
 fn literal(node: Node) -> Value {

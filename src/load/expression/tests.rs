@@ -60,7 +60,7 @@ fn show(value: &Value) -> String {
 }
 
 fn parse(text: &str) -> (Template, Vec<Reference>, Diagnostics) {
-    Template::parse_json(&serde_json::json!(text), &Path::default().name("spec").name("config").name("a"))
+    Template::parse_json(&serde_json::json!(text), &Path::default().name("spec").name("config").name("a"), &[])
 }
 
 fn evaluate(text: &str) -> String {
@@ -511,7 +511,7 @@ fn loops_over_small_lists_stay_within_the_budget() {
 #[test]
 fn failed_expressions_have_their_place() {
     let json = serde_json::json!({"a": ["${app_key.id}", {"b c": "${app_key.no}"}], "d": "${nobody.x}"});
-    let (template, _, problems) = Template::parse_json(&json, &Path::default());
+    let (template, _, problems) = Template::parse_json(&json, &Path::default(), &[]);
     assert_eq!(problems, []);
     let problems = template.evaluate(&objects()).unwrap_err();
     let places: Vec<_> = problems.iter().map(|problem| problem.path.as_ref().unwrap().to_string()).collect();
@@ -531,4 +531,40 @@ fn the_examples_of_the_documentation_are_true() {
         checked += 1;
     }
     assert!(checked > 30, "only {checked} examples found");
+}
+
+#[test]
+fn a_variable_means_something_only_where_it_has_its_place() {
+    struct Instance;
+    impl Scope for Instance {
+        fn object(&self, _: &Address) -> Option<Value> {
+            None
+        }
+
+        fn namespace(&self) -> Value {
+            Value::Null
+        }
+
+        fn variable(&self, variable: Variable) -> Option<Value> {
+            (variable == Variable::Each).then(|| Value::map([("key", Value::from("blue"))]))
+        }
+    }
+    let evaluate = |text: &str| {
+        let variables = &[Variable::Each, Variable::Count];
+        let (template, references, problems) =
+            Template::parse_json(&serde_json::json!(text), &Path::default().name("command"), variables);
+        assert_eq!(references, []);
+        match problems.first() {
+            Some(problem) => problem.to_string(),
+            None => template.evaluate(&Instance).map_or_else(|problems| problems[0].to_string(), |value| show(&value)),
+        }
+    };
+    assert_eq!(evaluate("${each.key}"), r#""blue""#);
+    assert_eq!(evaluate("${each.key + '!'} it is"), r#""blue! it is""#);
+    assert_eq!(evaluate("${count.index}"), "`${count.index}` at column 1: `count` has no value here");
+    assert_eq!(
+        evaluate("a ${self.id}"),
+        "command: `${self.id}` at column 3: `self` is reserved: it stands for no value here: expressions read Resources by \
+         name, `ns` and `resources` (hint: for the Resource of that name write `resources[\"self\"]`)"
+    );
 }
