@@ -12,7 +12,7 @@ pub mod secrets;
 pub mod sqlite;
 pub mod strings;
 
-use crate::model::{Address, Recorded};
+use crate::model::{Address, Recorded, Version};
 
 pub use cluster::{ClusterJournal, ResourceMeta, ResourceView};
 pub use memory::MemoryJournal;
@@ -38,6 +38,8 @@ pub struct Unreadable {
     pub namespace: String,
     /// Whose record, as far as what stands beside the record tells.
     pub address: Address,
+    /// The version that it has, by which it can be removed; 0 when even that is not known.
+    pub version: Version,
     /// Why, in one line.
     pub message: String,
 }

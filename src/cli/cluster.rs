@@ -21,7 +21,7 @@ use crate::driver::Registry;
 use crate::driver::kubernetes_object::{KubernetesObject, OwnerScope};
 use crate::execute::Limits;
 use crate::load::{self, Config};
-use crate::model::{Address, Reason, Stored, Value};
+use crate::model::{Address, Reason, Stored, Value, Version};
 use crate::plan::Held;
 use crate::process::{SystemClock, SystemRandom};
 use crate::store::Loaded;
@@ -163,7 +163,7 @@ pub async fn open_records(target: &Cluster, console: Console) -> anyhow::Result<
     let connection = Connection::announced(target, console).await?;
     let loaded = read_records(&connection, target).await?;
     let editor = ClusterEditor { secrets: connection.secrets(target), target: target.clone() };
-    Ok(Records { recorded: loaded.records, editor: Editor::Cluster(editor) })
+    Ok(Records { recorded: loaded.records, unreadable: loaded.unreadable, editor: Editor::Cluster(editor) })
 }
 
 /// Edits records of a cluster.
@@ -179,12 +179,16 @@ impl ClusterEditor {
         let Stored { record, version } = stored;
         let written = match edited {
             Edited::To(record) => self.secrets.put(&record, Some(*version), Patience::SHORT).await.map(drop),
-            Edited::Erased => {
-                release(&self.target, Some(&record.address)).await?;
-                self.secrets.delete(&record.namespace, &record.address, *version, Patience::SHORT).await
-            }
+            Edited::Erased => return self.remove(&record.namespace, &record.address, *version).await,
         };
         written.map_err(|failure| refused(&failure))
+    }
+
+    /// Removes a record, whether or not it can be read.
+    pub async fn remove(&self, namespace: &str, address: &Address, version: Version) -> anyhow::Result<()> {
+        release(&self.target, Some(address)).await?;
+        let removed = self.secrets.delete(namespace, address, version, Patience::SHORT).await;
+        removed.map_err(|failure| refused(&failure))
     }
 }
 

@@ -7,9 +7,10 @@ use jiff::Timestamp;
 use serde::{Serialize, Serializer};
 
 use crate::execute::{Progress, ProgressKind, Summary};
-use crate::model::{Address, DeposedKey, Diagnostic, Operation, Severity};
+use crate::model::{Address, DeposedKey, Diagnostic, Operation};
 
-pub use crate::plan::render::json::FORMAT_VERSION;
+use crate::plan::render::json::OneDiagnostic;
+pub use crate::plan::render::json::{Diagnostics, FORMAT_VERSION};
 
 /// Writes one value on a line of its own.
 pub fn line(out: &mut dyn Write, value: &impl Serialize) -> io::Result<()> {
@@ -17,45 +18,18 @@ pub fn line(out: &mut dyn Write, value: &impl Serialize) -> io::Result<()> {
     out.write_all(b"\n")
 }
 
-/// A problem as JSON shows it.
-#[derive(Debug, Serialize)]
-pub struct DiagnosticJson<'a> {
-    severity: Severity,
-    address: Option<&'a Address>,
-    summary: String,
-    detail: String,
-}
-
-impl<'a> DiagnosticJson<'a> {
-    /// The place, the cause and the hint all go into `detail`: the format has no field of their own for them.
-    pub fn new(diagnostic: &'a Diagnostic) -> Self {
-        let Diagnostic { severity, address, path, source, summary, detail, hint, .. } = diagnostic;
-        let place = source.as_ref().map(|source| format!("at {source}"));
-        let cause = (!detail.is_empty()).then(|| detail.clone());
-        let hint = hint.as_ref().map(|hint| format!("hint: {hint}"));
-        let parts: Vec<String> = [place, cause, hint].into_iter().flatten().collect();
-        let summary = path.as_ref().map_or_else(|| summary.clone(), |path| format!("{path}: {summary}"));
-        Self { severity: *severity, address: address.as_ref(), summary, detail: parts.join("; ") }
-    }
-
-    /// All of a list.
-    pub fn all(diagnostics: &'a [Diagnostic]) -> impl Iterator<Item = Self> {
-        diagnostics.iter().map(Self::new)
-    }
-}
-
 /// A problem as a line of a stream of events.
-#[derive(Debug, Serialize)]
+#[derive(Serialize)]
 pub struct DiagnosticEvent<'a> {
     event: &'static str,
     #[serde(flatten)]
-    diagnostic: DiagnosticJson<'a>,
+    diagnostic: OneDiagnostic<'a>,
 }
 
 impl<'a> DiagnosticEvent<'a> {
     /// The line of a problem.
     pub fn new(diagnostic: &'a Diagnostic) -> Self {
-        Self { event: "diagnostic", diagnostic: DiagnosticJson::new(diagnostic) }
+        Self { event: "diagnostic", diagnostic: OneDiagnostic(diagnostic) }
     }
 }
 

@@ -1,10 +1,12 @@
 //! Local mode: the desired state is in files, the records are in one SQLite file.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use futures::StreamExt as _;
 use futures::stream;
+use jiff::Timestamp;
 
 use super::cluster;
 use super::failure::Failure;
@@ -31,6 +33,8 @@ pub struct Session {
     pub engine: Arc<Engine>,
     /// What was found, with every open intent settled that can be.
     pub situation: Situation,
+    /// When those that could not be settled may be tried again.
+    pub retries: BTreeMap<Address, Timestamp>,
 }
 
 /// What `validate` found.
@@ -56,8 +60,11 @@ pub struct Wanted {
 pub async fn look(files: &Files, limits: Limits, console: Console) -> anyhow::Result<View> {
     console.notice(&target_line(files));
     let (wanted, snapshot) = read_with_records(files);
-    let engine = look::planning_engine(drivers(files).await?, limits);
-    let Some(snapshot) = snapshot? else {
+    let snapshot = snapshot?;
+    // No object is marked with the name of a file that does not exist.
+    let owner = snapshot.as_ref().map_or("state:none", |snapshot| snapshot.owner.as_str());
+    let engine = look::planning_engine(drivers(files, owner).await?, limits);
+    let Some(snapshot) = snapshot else {
         return Ok(View { engine, situation: situation(wanted, Loaded::default()) });
     };
     let wanted = in_namespace(wanted, snapshot.namespace, files)?;
@@ -82,9 +89,10 @@ pub async fn open(files: &Files, limits: Limits, console: Console) -> anyhow::Re
     let holder = holder();
     let state = StateFile::open(&files.state, &wanted.config.namespace, holder.clone())?;
     let mut situation = situation(wanted, state.load_all()?);
-    let engine = Arc::new(engine(drivers(files).await?, state, limits, holder));
-    settle_open_intents(&engine, &mut situation).await;
-    Ok(Session { engine, situation })
+    let drivers = drivers(files, state.owner()).await?;
+    let engine = Arc::new(engine(drivers, state, limits, holder));
+    let retries = settle_open_intents(&engine, &mut situation).await;
+    Ok(Session { engine, situation, retries })
 }
 
 /// Checks files for `validate`: all that can be said without records, a cluster or an account. Everything counts as
@@ -158,8 +166,8 @@ fn engine(drivers: Registry, state: StateFile, limits: Limits, holder: Holder) -
 }
 
 /// The built-in drivers. No client is made here: most sets of files need none.
-async fn drivers(files: &Files) -> anyhow::Result<Registry> {
-    let scope = OwnerScope::Fixed(owner(files).into());
+async fn drivers(files: &Files, owner: &str) -> anyhow::Result<Registry> {
+    let scope = OwnerScope::Fixed(owner.into());
     let clock = Arc::new(SystemClock);
     let kubernetes = match &files.kubeconfig {
         None => KubernetesObject::local(scope, clock),
@@ -168,36 +176,32 @@ async fn drivers(files: &Files) -> anyhow::Result<Registry> {
     Ok(Registry::built_in(kubernetes))
 }
 
-/// Tells the objects of one state file from those of another.
-fn owner(files: &Files) -> String {
-    let path = std::path::absolute(&files.state).unwrap_or_else(|_| files.state.clone());
-    format!("file:{}", path.display())
-}
-
-/// We hold the lock of the state file, so whoever wrote an intent is gone.
-async fn settle_open_intents(engine: &Engine, situation: &mut Situation) {
-    let open: Vec<(Address, Stored)> = situation
-        .recorded
-        .iter()
-        .filter(|(_, stored)| stored.record.intent.is_some())
-        .map(|(address, stored)| (address.clone(), stored.clone()))
-        .collect();
-    let config = Arc::clone(&situation.config);
-    let settled = stream::iter(open).map(|(address, stored)| {
-        let instance = config.instances.get(&address).cloned();
-        async move {
-            let recovery = execute::recover(engine, &stored, instance.as_deref(), HolderState::Gone).await;
-            (address, recovery)
-        }
-    });
-    let settled: Vec<(Address, Recovery)> = settled.buffer_unordered(RECOVERIES).collect().await;
-    for (address, recovery) in settled {
+/// Settles what a crash left open, as far as that can be done now. Gives when the rest may be tried again.
+pub async fn settle_open_intents(engine: &Engine, situation: &mut Situation) -> BTreeMap<Address, Timestamp> {
+    let open = situation.recorded.iter().filter(|(_, stored)| stored.record.intent.is_some());
+    let open: Vec<(Stored, Option<Arc<Instance>>)> =
+        open.map(|(address, stored)| (stored.clone(), situation.config.instances.get(address).cloned())).collect();
+    let mut retries = BTreeMap::new();
+    for (address, recovery) in settle(engine, open).await {
         match recovery {
             Recovery::Settled(stored) => drop(situation.recorded.insert(address, stored)),
             Recovery::Erased => drop(situation.recorded.remove(&address)),
-            Recovery::Held(held, _) => drop(situation.held.insert(address, held)),
+            Recovery::Held(held, until) => {
+                retries.extend(until.map(|until| (address.clone(), until)));
+                situation.held.insert(address, held);
+            }
         }
     }
+    retries
+}
+
+/// Settles open intents, several at once. We hold the lock of the state file, so whoever wrote them is gone.
+pub async fn settle(engine: &Engine, open: Vec<(Stored, Option<Arc<Instance>>)>) -> Vec<(Address, Recovery)> {
+    let settled = stream::iter(open).map(|(stored, instance)| async move {
+        let recovery = execute::recover(engine, &stored, instance.as_deref(), HolderState::Gone).await;
+        (stored.record.address.clone(), recovery)
+    });
+    settled.buffer_unordered(RECOVERIES).collect().await
 }
 
 fn target_line(files: &Files) -> String {
@@ -223,6 +227,6 @@ pub fn open_records(files: &Files, console: Console) -> anyhow::Result<Records> 
         Failure::hinted(message, "name the state file with --state; `purlin apply` makes it")
     })?;
     let state = StateFile::open(&files.state, &namespace, holder())?;
-    let Loaded { records, .. } = state.load_all()?;
-    Ok(Records { recorded: records, editor: Editor::File(state) })
+    let Loaded { records, unreadable } = state.load_all()?;
+    Ok(Records { recorded: records, unreadable, editor: Editor::File(state) })
 }

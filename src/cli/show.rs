@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use super::json::{DiagnosticJson, FORMAT_VERSION};
+use super::json::{Diagnostics, FORMAT_VERSION};
 use super::output::Paint;
 use super::situation::Planned;
 use crate::graph::render::GraphJson;
@@ -35,6 +35,6 @@ pub fn json(out: &mut dyn Write, planned: &Planned) -> io::Result<()> {
     out.write_all(b",\"graph\":")?;
     serde_json::to_writer(&mut *out, &GraphJson(&planned.graph))?;
     out.write_all(b",\"diagnostics\":")?;
-    serde_json::to_writer(&mut *out, &DiagnosticJson::all(&planned.diagnostics).collect::<Vec<_>>())?;
+    serde_json::to_writer(&mut *out, &Diagnostics(&planned.diagnostics))?;
     out.write_all(b"}\n")
 }

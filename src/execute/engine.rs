@@ -1,6 +1,5 @@
 //! What every step needs: drivers, journal, clock, randomness, limits.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -51,7 +50,7 @@ pub struct Engine {
 /// The places for calls: of the whole process, and of each driver that has a limit of its own.
 struct Slots {
     total: Arc<Semaphore>,
-    by_type: BTreeMap<Arc<str>, Arc<Semaphore>>,
+    by_driver: Vec<(Arc<dyn Driver>, Arc<Semaphore>)>,
 }
 
 impl Engine {
@@ -64,13 +63,17 @@ impl Engine {
         limits: Limits,
         holder: Holder,
     ) -> Self {
-        let slots = Slots { total: Arc::new(Semaphore::new(limits.total)), by_type: slots_by_type(&drivers) };
+        let slots = Slots { total: Arc::new(Semaphore::new(limits.total)), by_driver: slots_by_driver(&drivers) };
         Self { drivers, journal, clock, random, limits, holder, slots }
     }
 
     /// The places that a call for this type needs, all of them.
     pub(crate) fn slots(&self, type_name: &str) -> impl Iterator<Item = &Arc<Semaphore>> {
-        self.slots.by_type.get(type_name).into_iter().chain(std::iter::once(&self.slots.total))
+        let driver = self.drivers.get(type_name);
+        let own =
+            |(other, _): &&(Arc<dyn Driver>, Arc<Semaphore>)| driver.is_some_and(|driver| Arc::ptr_eq(driver, other));
+        let places = self.slots.by_driver.iter().find(own).map(|(_, places)| places);
+        places.into_iter().chain(std::iter::once(&self.slots.total))
     }
 
     /// The context of a call that may take as long as given.
@@ -98,22 +101,16 @@ pub(crate) struct Call<'a> {
     pub service_account: &'a Arc<str>,
 }
 
-/// Drivers that serve several types have one set of places for all of them.
-fn slots_by_type(drivers: &Registry) -> BTreeMap<Arc<str>, Arc<Semaphore>> {
-    let mut by_driver: Vec<(&Arc<dyn Driver>, Arc<Semaphore>)> = Vec::new();
-    let mut by_type = BTreeMap::new();
-    for type_name in drivers.types() {
-        let Some(driver) = drivers.get(type_name) else { continue };
+/// A driver has one set of places, whatever types it serves: by name, or as a family of a prefix.
+fn slots_by_driver(drivers: &Registry) -> Vec<(Arc<dyn Driver>, Arc<Semaphore>)> {
+    let mut by_driver: Vec<(Arc<dyn Driver>, Arc<Semaphore>)> = Vec::new();
+    for driver in drivers.types().filter_map(|served| drivers.get(served)) {
         let Some(limit) = driver.concurrency() else { continue };
-        let known = by_driver.iter().find(|(other, _)| Arc::ptr_eq(other, driver));
-        let slots = match known {
-            Some((_, slots)) => Arc::clone(slots),
-            None => Arc::new(Semaphore::new(limit)),
-        };
-        by_driver.push((driver, Arc::clone(&slots)));
-        by_type.insert(Arc::clone(type_name), slots);
+        if !by_driver.iter().any(|(other, _)| Arc::ptr_eq(other, driver)) {
+            by_driver.push((Arc::clone(driver), Arc::new(Semaphore::new(limit))));
+        }
     }
-    by_type
+    by_driver
 }
 
 /// The time `duration` after `start`; the end of time when that is later than can be told.
@@ -127,4 +124,28 @@ pub(crate) fn after(start: Timestamp, duration: Duration) -> Timestamp {
 /// As whom the calls for an object are made: its Resource says, or its record when there is no Resource any more.
 pub(crate) fn service_account<'a>(instance: Option<&'a Instance>, recorded: &'a Arc<str>) -> &'a Arc<str> {
     instance.map_or(recorded, |instance| &instance.service_account)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::driver::KubernetesObject;
+    use crate::driver::kubernetes_object::OwnerScope;
+    use crate::process::{SystemClock, SystemRandom};
+    use crate::store::MemoryJournal;
+
+    #[test]
+    fn all_types_of_a_driver_share_its_places() {
+        let driver = || Arc::new(KubernetesObject::local(OwnerScope::Fixed("test".into()), Arc::new(SystemClock)));
+        let drivers = Registry::default().with_family("cloud", driver()).with("other", driver());
+        let holder = Holder { pod: "".into(), process: "".into() };
+        let journal = Arc::new(MemoryJournal::default());
+        let limits = Limits::default();
+        let engine = Engine::new(drivers, journal, Arc::new(SystemClock), Arc::new(SystemRandom), limits, holder);
+        let own = |type_name: &str| engine.slots(type_name).next().map(Arc::as_ptr);
+        assert_eq!(engine.slots("cloud_disk").count(), 2);
+        assert_eq!(own("cloud_disk"), own("cloud_network"));
+        assert_ne!(own("cloud_disk"), own("other"));
+        assert_eq!(engine.slots("nobody").count(), 1);
+    }
 }

@@ -16,9 +16,14 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// A fault of Purlin or of a driver that broke its contract.
+    /// A fault of Purlin.
     pub fn internal(message: impl Into<String>) -> Self {
         Self { reason: Reason::InternalError, message: message.into(), retryable: true }
+    }
+
+    /// A driver that broke its contract.
+    pub fn driver(message: impl Into<String>) -> Self {
+        Self { reason: Reason::DriverFault, message: message.into(), retryable: true }
     }
 
     /// A failure of the create leg of a replacement whose old object is gone already.
@@ -64,7 +69,11 @@ impl From<Box<Diagnostic>> for Failure {
 
 impl From<JournalError> for Failure {
     fn from(error: JournalError) -> Self {
-        Self { reason: Reason::OperationInProgress, message: error.to_string(), retryable: true }
+        let reason = match error {
+            JournalError::Conflict { .. } => Reason::OperationInProgress,
+            JournalError::Unavailable { .. } => Reason::RecordNotWritten,
+        };
+        Self { reason, message: error.to_string(), retryable: true }
     }
 }
 

@@ -31,6 +31,7 @@ pub struct Run {
     running: BTreeMap<Step, Running>,
     tasks: JoinSet<Ended>,
     events: VecDeque<Progress>,
+    stopped: bool,
 }
 
 /// What a new plan covers. All of it belongs together: it was made from one view of the situation.
@@ -78,6 +79,7 @@ impl Run {
             running: BTreeMap::new(),
             tasks: JoinSet::new(),
             events: VecDeque::new(),
+            stopped: false,
         }
     }
 
@@ -135,7 +137,8 @@ impl Run {
     }
 
     /// Takes a new plan for the objects of a scope (which must include all that `touching` names): steps that have
-    /// not started are replaced by it, running ones go on as the fixed nodes that the new graph has for them.
+    /// not started are replaced by it, running ones go on as the fixed nodes that the new graph has for them. After
+    /// `stop` its steps are skipped.
     ///
     /// # Errors
     /// `Stale` when a step has ended since the plan was made; nothing is changed then.
@@ -147,7 +150,9 @@ impl Run {
             return Err(Stale);
         }
         self.drop_batches(&adoption.scope);
-        self.sweep(&adoption.scope, &adoption.config);
+        if !self.stopped {
+            self.sweep(&adoption.scope, &adoption.config);
+        }
         let id = self.next_batch;
         self.next_batch += 1;
         let (batch, ready) = Batch::start(adoption);
@@ -159,6 +164,9 @@ impl Run {
         self.batches.insert(id, batch);
         self.enqueue(id, ready);
         self.close_if_over(id);
+        if self.stopped {
+            self.stop();
+        }
         Ok(())
     }
 
@@ -192,8 +200,9 @@ impl Run {
         batch.map(|batch| batch.waiting_for(address)).unwrap_or_default()
     }
 
-    /// No step starts from now on; those waiting are skipped. Running calls go on.
+    /// No step starts from now on, whatever is adopted later; those waiting are skipped. Running calls go on.
     pub fn stop(&mut self) {
+        self.stopped = true;
         let turn_came = std::mem::take(&mut self.ready);
         let mut skipped: Vec<Step> =
             turn_came.into_iter().filter_map(|(id, node)| Some(self.batches.get(&id)?.step(node).clone())).collect();

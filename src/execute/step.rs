@@ -21,7 +21,7 @@ use crate::model::{
     Schema, Step, Stored, Value,
 };
 use crate::plan::Prepared;
-use crate::plan::finalize::recorded_value;
+use crate::plan::finalize::{Final, recorded_value};
 
 pub(crate) use create::settle_create;
 pub(crate) use destroy::{Removed, call_destroy, settle_destroy};
@@ -155,20 +155,32 @@ impl StepTask {
         record
     }
 
-    fn context(&self, recorded_account: &Arc<str>, timeout: Duration, operation_id: &Arc<str>) -> CallContext {
+    /// The context of a call, of an intended operation when there is one.
+    fn context(&self, recorded_account: &Arc<str>, timeout: Duration, intent: Option<&Intent>) -> CallContext {
         let call = Call {
             type_name: &self.type_name,
             namespace: &self.namespace,
             address: &self.step.address,
             service_account: service_account(self.instance.as_deref(), recorded_account),
         };
-        CallContext { operation_id: Arc::clone(operation_id), ..self.engine.call_context(&call, timeout) }
+        let operation_id = intent.map_or_else(|| Arc::from(""), |intent| Arc::clone(&intent.operation_id));
+        CallContext { operation_id, ..self.engine.call_context(&call, timeout) }
     }
 
     /// Whether the Resource does not carry our finalizer and annotation, so that a write without a call must put them there.
     fn must_claim(&self) -> bool {
         let marked = |instance: &Instance| instance.has_finalizer && instance.record_annotation == instance.uid;
         self.instance.as_deref().is_some_and(|instance| !instance.deleting && !marked(instance))
+    }
+
+    /// What an intent keeps of the final plan.
+    fn planned_object(prepared: &Prepared, last: &Final) -> PlannedObject {
+        PlannedObject {
+            config: last.config.clone(),
+            planned: last.planned.clone(),
+            private: Arc::clone(&last.private),
+            recorded: Box::new(prepared.recorded.clone()),
+        }
     }
 
     /// Writes the intent and gives the record with its new version. After an error nothing may be called.

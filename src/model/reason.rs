@@ -66,6 +66,8 @@ reasons! {
     CreateOutcomeUnknown,
     /// An earlier operation of another process is still open.
     OperationInProgress,
+    /// The record could not be written, so nothing more is done about the object. It is tried again with back-off.
+    RecordNotWritten,
     /// The Resource says that it has a record, and there is none.
     RecordMissing,
     /// The record of this name is of another type.
@@ -106,6 +108,8 @@ reasons! {
     OrphanUsesDestroyed,
     /// Something had to wait for this run's results; another run will plan it.
     RunAgain,
+    /// The driver broke its contract: what it planned or made contradicts the configuration, the plan or itself.
+    DriverFault,
     /// A fault of Purlin itself.
     InternalError,
 }

@@ -15,10 +15,11 @@ use super::{Address, DeposedKey, Operation, Value};
 pub struct Version(pub u64);
 
 /// Whether an object is what it should be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ObjectStatus {
     /// As far as we know it is complete.
+    #[default]
     Ready,
     /// Its creation failed half way: the next plan replaces it.
     Tainted,
@@ -26,8 +27,8 @@ pub enum ObjectStatus {
     Interrupted,
 }
 
-/// One object that exists, as it was last seen.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// One object that exists, as it was last seen. The default is one of which nothing is recorded yet.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RecordedObject {
     /// All attributes, `id` included. Sensitive places are marked.
     pub value: Value,

@@ -8,8 +8,7 @@ use super::scene::{Id, Scene, Subject};
 use super::{EffectiveLifecycle, Mode, Plan, Prepared, draw, settle};
 use crate::load::{DeletionPolicy, Instance};
 use crate::model::{
-    Action, Address, Change, DeposedKey, Diagnostic, Diagnostics, ObjectStatus, Reason, RecordedObject, ReplaceOrder,
-    Severity, Value,
+    Action, Address, Change, DeposedKey, Diagnostic, Diagnostics, Reason, RecordedObject, ReplaceOrder, Severity, Value,
 };
 
 /// How many objects of a chain are told before it is cut.
@@ -182,7 +181,7 @@ fn prepared_from(scene: &Scene<'_>, id: Id, action: Action) -> Prepared {
         entropy: [0; 16],
         replace_paths: Vec::new(),
         identity: None,
-        recorded: nothing_recorded(),
+        recorded: RecordedObject::default(),
         deposed_key: match action {
             Action::Replace => draw::deposed_key(scene.options.seed, subject.address, subject.record),
             _ => DeposedKey(0),
@@ -190,25 +189,9 @@ fn prepared_from(scene: &Scene<'_>, id: Id, action: Action) -> Prepared {
     }
 }
 
-fn nothing_recorded() -> RecordedObject {
-    RecordedObject {
-        value: Value::Null,
-        private: Arc::new([]),
-        identity: None,
-        schema_version: 0,
-        status: ObjectStatus::Ready,
-        dependencies: Arc::new([]),
-        create_before_destroy: false,
-        prevent_destroy: false,
-        skip_destroy: false,
-        provider_config: "".into(),
-        service_account: "".into(),
-    }
-}
-
 /// What is to be recorded with an object: its flags, its direct dependencies, and as whom it is managed.
 fn recorded(instance: &Instance, base: Option<&Arc<RecordedObject>>, flag: bool, version: u64) -> RecordedObject {
-    let object = base.map_or_else(nothing_recorded, |object| object.as_ref().clone());
+    let object = base.map_or_else(RecordedObject::default, |object| object.as_ref().clone());
     let dependencies = match base {
         Some(base) if targets(instance).eq(base.dependencies.iter()) => base.dependencies.clone(),
         _ => targets(instance).cloned().collect(),

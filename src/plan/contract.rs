@@ -5,7 +5,7 @@ use crate::model::{Address, Diagnostic, Path, Reason, Schema, Segment, Value};
 
 /// An error of the driver: not the user's fault, and nothing the user can change but the provider's version.
 pub(super) fn fault(address: &Address, summary: String) -> Box<Diagnostic> {
-    let error = Diagnostic::error(address, Reason::InternalError, summary);
+    let error = Diagnostic::error(address, Reason::DriverFault, summary);
     Box::new(error.hint("this is a fault of the provider; report it to its authors"))
 }
 

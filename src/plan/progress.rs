@@ -197,13 +197,7 @@ fn imported(state: ObjectState, schema: &Schema) -> RecordedObject {
         private: state.private,
         identity: state.identity,
         schema_version: schema.version,
-        status: ObjectStatus::Ready,
-        dependencies: Arc::new([]),
-        create_before_destroy: false,
-        prevent_destroy: false,
-        skip_destroy: false,
-        provider_config: "".into(),
-        service_account: "".into(),
+        ..RecordedObject::default()
     }
 }
 

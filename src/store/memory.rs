@@ -130,6 +130,7 @@ impl MemoryJournal {
                 Err(error) => unreadable.push(Unreadable {
                     namespace: namespace.to_owned(),
                     address: address.clone(),
+                    version: *version,
                     message: error.to_string(),
                 }),
             }

@@ -45,6 +45,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 pub struct StateFile {
     path: PathBuf,
     namespace: Arc<str>,
+    owner: Arc<str>,
     holder: Holder,
     patience: Duration,
     /// Dropped before the lock: the last write is on disk when another process may come.
@@ -62,9 +63,11 @@ impl StateFile {
     pub fn open(path: &Path, namespace: &str, holder: Holder) -> Result<Self, StateError> {
         let lock = Lock::exclusive(path)?;
         let (connection, counter) = schema::open_for_writing(path, namespace, &holder)?;
+        let owner = schema::meta::<String>(&connection, "owner").map_err(|error| StateError::sqlite(path, &error))?;
         Ok(Self {
             path: path.to_owned(),
             namespace: namespace.into(),
+            owner: owner.unwrap_or_else(|| schema::owner_by_place(path)).into(),
             holder,
             patience: PATIENCE,
             writer: Writer::start(path, connection, counter)?,
@@ -98,6 +101,11 @@ impl StateFile {
     /// The namespace whose records it holds.
     pub fn namespace(&self) -> &Arc<str> {
         &self.namespace
+    }
+
+    /// What the objects of this file are marked with, wherever it is moved: tells them from those of another one.
+    pub fn owner(&self) -> &Arc<str> {
+        &self.owner
     }
 
     /// Whether the holder of an intent is certainly not running any more. The lock decides: every other holder is an

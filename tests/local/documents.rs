@@ -42,6 +42,11 @@ fn way_out(reason: Reason) -> &'static str {
             "`purlin state release --all` lets the Resources go and keeps the objects; installing again adopts them."
         }
         Reason::NamespaceTerminating => "Nothing; the namespace goes.",
+        Reason::RecordNotWritten => {
+            "See in the message why: no space on the disk, no right to write, or an API server that does not answer."
+        }
+        Reason::DriverFault => "Report it to the authors of the provider; another version of it may work.",
+        Reason::InternalError => "Report it, with the message.",
         Reason::Abandoned => {
             "Create the Resource again: it adopts the object. Or forget the object: `purlin state rm`."
         }

@@ -81,7 +81,7 @@ struct Over {
 }
 
 async fn walk(session: Session, planned: Planned, reporter: &mut Reporter, console: Console) -> anyhow::Result<Over> {
-    let Session { engine, situation } = session;
+    let Session { engine, situation, .. } = session;
     let scope = situation.addresses();
     // The run lets go of it at its end.
     let mut run = Run::new(engine, situation.recorded);

@@ -6,7 +6,7 @@ use crate::api;
 use crate::cli::args::{Format, GetArgs};
 use crate::cli::cluster;
 use crate::cli::failure::{Exit, Failure};
-use crate::cli::json::{DiagnosticJson, FORMAT_VERSION};
+use crate::cli::json::{self, FORMAT_VERSION};
 use crate::cli::look;
 use crate::cli::options::{Files, Planning, Target, names};
 use crate::cli::output::Console;
@@ -53,12 +53,11 @@ fn matches(name: &str, address: &str) -> bool {
 
 fn show(rows: &[Row], diagnostics: &Diagnostics, format: Format, console: Console) -> anyhow::Result<()> {
     if format == Format::Json {
-        let diagnostics: Vec<_> = DiagnosticJson::all(diagnostics).collect();
         return console.result(|out| {
             write!(out, "{{\"formatVersion\":\"{FORMAT_VERSION}\",\"objects\":")?;
             serde_json::to_writer(&mut *out, rows)?;
             out.write_all(b",\"diagnostics\":")?;
-            serde_json::to_writer(&mut *out, &diagnostics)?;
+            serde_json::to_writer(&mut *out, &json::Diagnostics(diagnostics))?;
             out.write_all(b"}\n")
         });
     }

@@ -2,7 +2,7 @@
 
 use crate::cli::args::{Format, ValidateArgs};
 use crate::cli::failure::Exit;
-use crate::cli::json::{DiagnosticJson, FORMAT_VERSION};
+use crate::cli::json::{Diagnostics, FORMAT_VERSION};
 use crate::cli::output::Console;
 use crate::cli::situation::has_errors;
 use crate::cli::{json, local};
@@ -15,7 +15,7 @@ pub async fn run(args: &ValidateArgs, console: Console) -> anyhow::Result<Exit> 
     let failed = has_errors(problems);
     match args.output {
         Format::Json => {
-            let diagnostics: Vec<_> = DiagnosticJson::all(problems).collect();
+            let diagnostics = Diagnostics(problems);
             let report =
                 serde_json::json!({"formatVersion": FORMAT_VERSION, "valid": !failed, "diagnostics": diagnostics});
             console.result(|out| json::line(out, &report))?;

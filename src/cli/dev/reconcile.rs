@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use tokio::task::{JoinError, JoinSet};
 use tokio::time::sleep_until;
 
 use super::backoff::Backoff;
@@ -14,11 +15,11 @@ use crate::cli::failure::Exit;
 use crate::cli::local::{self, Session};
 use crate::cli::options::{Files, Planning};
 use crate::cli::output::Console;
-use crate::cli::progress::Reporter;
+use crate::cli::progress::{Reporter, elapsed};
 use crate::cli::show;
 use crate::cli::signals::{Signals, Stop};
 use crate::cli::situation::{Planned, Purpose, Situation, has_errors};
-use crate::execute::{Engine, Progress, ProgressKind, Run, Stale};
+use crate::execute::{Engine, Progress, ProgressKind, Recovery, Run, Stale};
 use crate::model::{Address, Diagnostic, Diagnostics, Reason, Step};
 use crate::plan::{Held, RunningStep};
 use crate::store::Loaded;
@@ -42,6 +43,8 @@ enum Because {
     Walked,
     /// A wait after a failure is over.
     Retry,
+    /// An open operation of an earlier process is settled.
+    Recovered,
     /// Somebody else may have changed something.
     Drift,
 }
@@ -56,6 +59,9 @@ pub struct Reconciler {
     situation: Situation,
     /// Objects that cannot be worked on, as found when the state file was opened.
     unusable: BTreeMap<Address, Held>,
+    /// When those of them whose open operation could not be settled are tried again.
+    retries: BTreeMap<Address, Instant>,
+    recovering: JoinSet<Vec<(Address, Recovery)>>,
     /// The namespace that the state file serves.
     namespace: String,
     run: Run,
@@ -76,9 +82,13 @@ pub struct Reconciler {
 impl Reconciler {
     /// Over an open state file.
     pub fn new(session: Session, files: Files, planning: Planning, reporter: Reporter, console: Console) -> Self {
-        let Session { engine, situation } = session;
+        let Session { engine, situation, retries } = session;
         let now = Instant::now();
+        let clock = engine.clock.now();
+        let retries = retries.into_iter().map(|(address, at)| (address, now + elapsed(clock, at)));
         Self {
+            retries: retries.collect(),
+            recovering: JoinSet::new(),
             run: Run::new(Arc::clone(&engine), situation.recorded.clone()),
             watch: Watch::new(files.sources.clone(), now),
             unusable: situation.held.clone(),
@@ -111,6 +121,7 @@ impl Reconciler {
             let because = tokio::select! {
                 progress = self.run.next(), if self.walking => self.happened(progress),
                 () = sleep_until(wake.into()), if !stopping => self.wake(),
+                Some(settled) = self.recovering.join_next() => self.settled(settled),
                 _ = redraw.tick(), if self.reporter.is_live() => { self.reporter.tick(); None }
                 stop = signals.received() => {
                     if stop == Stop::AtOnce {
@@ -123,7 +134,7 @@ impl Reconciler {
                 }
             };
             match because {
-                _ if stopping && !self.walking => return Ok(self.stopped()),
+                _ if stopping && !self.walking && self.recovering.is_empty() => return Ok(self.stopped()),
                 Some(because) if !stopping => self.plan(because).await?,
                 _ => {}
             }
@@ -132,13 +143,15 @@ impl Reconciler {
 
     fn next_wake(&self) -> Instant {
         let quiet = self.orphans_wait.then(|| self.watch.quiet_at());
+        let recovery = self.retries.values().min().copied();
         let retry = self.backoff.next(Instant::now());
         let soonest = self.watch.next_look().min(self.drift_due);
-        [quiet, retry].into_iter().flatten().fold(soonest, Instant::min)
+        [quiet, retry, recovery].into_iter().flatten().fold(soonest, Instant::min)
     }
 
     fn wake(&mut self) -> Option<Because> {
         let now = Instant::now();
+        self.recover(now);
         if now >= self.watch.next_look() && self.watch.look() {
             return Some(Because::Files);
         }
@@ -151,6 +164,42 @@ impl Reconciler {
         }
         // A wait that is over no longer holds its object, which the plan will notice.
         self.retry_is_due(now).then_some(Because::Retry)
+    }
+
+    /// Begins to settle the open operations that have waited long enough.
+    fn recover(&mut self, now: Instant) {
+        let due: Vec<Address> = self.retries.extract_if(.., |_, at| *at <= now).map(|(address, _)| address).collect();
+        let records = self.run.records();
+        let instances = &self.situation.config.instances;
+        let open: Vec<_> = due
+            .iter()
+            .filter_map(|address| Some((records.get(address)?.clone(), instances.get(address).cloned())))
+            .collect();
+        if !open.is_empty() {
+            let engine = Arc::clone(&self.engine);
+            self.recovering.spawn(async move { local::settle(&engine, open).await });
+        }
+    }
+
+    /// Takes in what recovery came to. What is settled is planned like anything else.
+    fn settled(&mut self, settled: Result<Vec<(Address, Recovery)>, JoinError>) -> Option<Because> {
+        let now = Instant::now();
+        let mut released = false;
+        for (address, recovery) in settled.unwrap_or_default() {
+            match recovery {
+                Recovery::Settled(stored) => drop(self.run.records_mut().insert(address.clone(), stored)),
+                Recovery::Erased => drop(self.run.records_mut().remove(&address)),
+                Recovery::Held(held, until) => {
+                    let clock = self.engine.clock.now();
+                    self.retries.extend(until.map(|at| (address.clone(), now + elapsed(clock, at))));
+                    self.unusable.insert(address, held);
+                    continue;
+                }
+            }
+            self.unusable.remove(&address);
+            released = true;
+        }
+        released.then_some(Because::Recovered)
     }
 
     fn retry_is_due(&mut self, now: Instant) -> bool {
@@ -192,6 +241,9 @@ impl Reconciler {
         if because == Because::Files {
             self.backoff.forget_all();
             self.done.clear();
+            // An import may be the way out of an operation that nobody could settle.
+            let now = Instant::now();
+            self.retries.extend(self.unusable.keys().map(|address| (address.clone(), now)));
             if let Err(error) = self.read_files() {
                 self.console.failure(&error);
                 return Ok(());
@@ -305,4 +357,81 @@ impl Reconciler {
 
 fn just_changed() -> Diagnostic {
     Diagnostic::general(Reason::SourceIncomplete, "the files have just changed")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::args::{ColorChoice, FileArgs, TargetArgs};
+    use crate::cli::options::Target;
+    use crate::driver::scripted::{Answer, Line, Operation, World};
+    use crate::driver::{Registry, Scripted};
+    use crate::execute::{Journal as _, Limits};
+    use crate::model::{Holder, Intent, Record, RecordedObject, Stored, Value};
+    use crate::process::{SystemClock, SystemRandom};
+    use crate::store::MemoryJournal;
+
+    /// A record with an update that an earlier process has begun, over an object that exists.
+    fn cut_update(address: &Address) -> Record {
+        let mut record = Record::empty("default".into(), address.clone(), "".into(), "scripted".into());
+        record.current = Some(Arc::new(RecordedObject {
+            value: Value::map([("id", Value::from("it")), ("value", Value::from(1))]),
+            ..RecordedObject::default()
+        }));
+        record.intent = Some(Box::new(Intent {
+            operation: crate::model::Operation::Update,
+            operation_id: "op".into(),
+            holder: Holder { pod: "".into(), process: "earlier".into() },
+            epoch: 1,
+            started: jiff::Timestamp::UNIX_EPOCH,
+            deadline: jiff::Timestamp::UNIX_EPOCH,
+            deposed: None,
+            planned: None,
+        }));
+        record
+    }
+
+    #[tokio::test]
+    async fn a_recovery_that_could_not_end_is_tried_again_when_its_time_has_come() {
+        let address: Address = "a".parse().unwrap();
+        let world = World::new(serde_json::from_str("{}").unwrap());
+        world.put("it", &Value::map([("value", Value::from(1))]));
+        world.script(Line {
+            on: "a".to_owned(),
+            operation: Operation::Read,
+            answers: vec![Answer::Fail {
+                kind: serde_json::from_str("\"transient\"").unwrap(),
+                message: "not now".to_owned(),
+            }],
+        });
+        let journal = MemoryJournal::default();
+        let record = Arc::new(cut_update(&address));
+        let version = journal.intend(record.clone(), None).await.unwrap();
+        let engine = Arc::new(Engine::new(
+            Registry::default().with("scripted", Arc::new(Scripted::new(world))),
+            Arc::new(journal),
+            Arc::new(SystemClock),
+            Arc::new(SystemRandom),
+            Limits::default(),
+            Holder { pod: "".into(), process: "now".into() },
+        ));
+        let mut situation = Situation::default();
+        situation.recorded.insert(address.clone(), Stored { record, version });
+        let retries = local::settle_open_intents(&engine, &mut situation).await;
+        assert!(retries.contains_key(&address) && situation.held.contains_key(&address));
+
+        let console = Console::new(ColorChoice::Never);
+        let files = FileArgs { filenames: vec!["files".into()], state: None };
+        let Target::Files(files) = Target::decide(TargetArgs { files, ..TargetArgs::default() }) else { panic!() };
+        let session = Session { engine, situation, retries };
+        let mut reconciler =
+            Reconciler::new(session, files, Planning::default(), Reporter::text(console, true), console);
+        reconciler.recover(Instant::now());
+        assert!(reconciler.recovering.is_empty(), "its time has not come");
+        reconciler.recover(Instant::now() + Duration::from_hours(1));
+        let settled = reconciler.recovering.join_next().await.unwrap();
+        assert_eq!(reconciler.settled(settled), Some(Because::Recovered));
+        assert!(reconciler.unusable.is_empty() && reconciler.retries.is_empty());
+        assert!(reconciler.run.records()[&address].record.intent.is_none());
+    }
 }

@@ -80,6 +80,13 @@ async fn remove(args: StateRemoveArgs, console: Console) -> anyhow::Result<()> {
     let address = address(&args.address)?;
     let target = Target::decide(args.target);
     let records = records::open(target.clone(), console).await?;
+    if let Some(found) = records.unreadable.iter().find(|found| found.address == address) {
+        let question = format!("{found}\nWhat it is about stays, and is no longer managed.");
+        confirm(&question, args.yes, console)?;
+        records.editor.remove_unreadable(found).await?;
+        console.notice(&format!("`{address}` is forgotten."));
+        return Ok(());
+    }
     let Some(stored) = records.recorded.get(&address) else {
         return remove_annotation(target, &address, args.yes, console).await;
     };

@@ -12,6 +12,8 @@ use crate::store::{StateFile, Unreadable};
 pub struct Records {
     /// The records.
     pub recorded: Recorded,
+    /// Those that cannot be read.
+    pub unreadable: Vec<Unreadable>,
     /// Writes them.
     pub editor: Editor,
 }
@@ -36,6 +38,14 @@ impl Editor {
             Edited::Erased => state.delete(&stored.record.address, stored.version).await?,
         }
         Ok(())
+    }
+
+    /// Removes a record that cannot be read.
+    pub async fn remove_unreadable(&self, found: &Unreadable) -> anyhow::Result<()> {
+        match self {
+            Self::Cluster(editor) => editor.remove(&found.namespace, &found.address, found.version).await,
+            Self::File(state) => Ok(state.delete(&found.address, found.version).await?),
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use serde::Serialize;
 use serde_json::Value as Json;
 
-use super::super::json::{DiagnosticJson, FORMAT_VERSION};
+use super::super::json::{Diagnostics, FORMAT_VERSION};
 use crate::model::{Address, DeposedKey, Diagnostic, Operation, Record, RecordedObject};
 use crate::plan::options::status_word;
 
@@ -92,7 +92,7 @@ pub fn write_json(
         serde_json::to_writer(&mut *out, &row)?;
     }
     out.write_all(b"],\"diagnostics\":")?;
-    serde_json::to_writer(&mut *out, &DiagnosticJson::all(diagnostics).collect::<Vec<_>>())?;
+    serde_json::to_writer(&mut *out, &Diagnostics(diagnostics))?;
     out.write_all(b"}\n")
 }
 

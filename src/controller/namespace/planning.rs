@@ -270,8 +270,7 @@ impl NamespaceTask {
             }
             return;
         }
-        let rest = without_running(&part.plan, &part.running);
-        let (graph, warnings) = graph::build(&rest, &part.config, &self.recorded(&part), &part.running);
+        let (graph, warnings) = graph::build(&part.plan, &part.config, &self.recorded(&part), &part.running);
         let mut plan = part.plan.clone();
         plan.diagnostics.extend(warnings);
         let nodes = graph.nodes().map(|node| (graph.step(node).clone(), graph.is_running(node)));
@@ -415,17 +414,4 @@ fn addresses(index: &Index, records: &Recorded, names: &BTreeSet<Arc<str>>) -> B
         all.extend(own.take_while(|address| address.name == *name).cloned());
     }
     all
-}
-
-/// The plan without the steps that are running: of their objects it repeats what is being done, and the graph has a
-/// fixed node for that already, so it would be done once more.
-fn without_running(plan: &Plan, running: &[RunningStep]) -> Plan {
-    let mut rest = plan.clone();
-    for change in &mut rest.changes {
-        let is_running = |step: &Step| step.address == change.address && step.deposed == change.deposed;
-        if running.iter().any(|running| is_running(&running.step)) {
-            change.action = Action::NoOp;
-        }
-    }
-    rest
 }

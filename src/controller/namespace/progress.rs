@@ -107,7 +107,11 @@ impl NamespaceTask {
     fn again_at(&mut self, address: &Address, reason: Reason, now: Instant) -> Option<Instant> {
         match reason {
             Reason::CustomResourceDefinitionDeleted => Some(Self::crd_again(now)),
-            Reason::OperationFailed | Reason::Forbidden | Reason::AlreadyExists | Reason::InternalError => {
+            Reason::OperationFailed
+            | Reason::Forbidden
+            | Reason::AlreadyExists
+            | Reason::DriverFault
+            | Reason::InternalError => {
                 let draw = self.context.engine.random.number();
                 let tracked = self.tracked.entry(address.clone()).or_default();
                 // One that is held has its own time already.

@@ -123,9 +123,10 @@ impl World {
         made.map(|object| object.value.clone())
     }
 
-    /// Somebody else puts an object there, as an import or a clash of names needs it.
-    pub fn put(&self, id: &str, value: &Value) {
-        let value = value.with("id", id.into());
+    /// Somebody else puts an object there, as an import or a clash of names needs it: whole, as if it had been made
+    /// by that configuration.
+    pub fn put(&self, id: &str, config: &Value) {
+        let value = value(config, id, 1);
         let object = Object { address: Arc::from(""), operation_id: Arc::from(""), value };
         self.inside().objects.insert(id.to_owned(), object);
     }

@@ -7,9 +7,7 @@ use super::{Fate, StepTask, Unfinished, call, made_object, write_result};
 use crate::driver::{ApplyRequest, ApplyResponse};
 use crate::execute::Engine;
 use crate::execute::failure::Failure;
-use crate::model::{
-    Diagnostic, Intent, ObjectStatus, Operation, PlannedObject, Reason, Record, ReplaceOrder, Schema, Stored, Value,
-};
+use crate::model::{Diagnostic, Intent, ObjectStatus, Operation, Reason, Record, ReplaceOrder, Schema, Stored, Value};
 use crate::plan::finalize::{Final, check_result};
 
 /// Everything about the new object is known before anything is given up: the old object of a create-first
@@ -40,18 +38,11 @@ async fn create(task: &StepTask) -> Result<Fate, Unfinished> {
         (_, Some(_)) => return Err(Failure::internal("a create is planned for an object that exists").into()),
         (_, None) => None,
     };
-    let planned = PlannedObject {
-        config: last.config.clone(),
-        planned: last.planned.clone(),
-        private: Arc::clone(&last.private),
-        recorded: Box::new(prepared.recorded.clone()),
-    };
+    let planned = StepTask::planned_object(prepared, &last);
     let timeout = task.timeouts().create;
     let before = task.intend(record, Operation::Create, deposed, Some(planned), timeout).await?;
 
-    let operation_id =
-        before.record.intent.as_ref().map_or_else(|| Arc::from(""), |intent| Arc::clone(&intent.operation_id));
-    let context = task.context(&prepared.recorded.service_account, timeout, &operation_id);
+    let context = task.context(&prepared.recorded.service_account, timeout, before.record.intent.as_deref());
     let request = ApplyRequest { prior: None, config: last.config, planned: Some(last.planned), private: last.private };
     let response = call(driver.as_ref(), &context, request).await;
     let (generation, requested) = task
@@ -137,7 +128,7 @@ fn conclude_create(
             if let Some(old) = deposed.and_then(|key| record.deposed.remove(&key)) {
                 record.current = Some(old);
             }
-            failure.get_or_insert_with(|| Failure::internal("the driver made no object and reported no error"));
+            failure.get_or_insert_with(|| Failure::driver("the driver made no object and reported no error"));
         }
     }
     failure

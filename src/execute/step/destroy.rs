@@ -31,9 +31,7 @@ pub(super) async fn run(task: &StepTask) -> Result<Fate, Unfinished> {
     let timeout = task.timeouts().delete;
     let before = task.intend(record, Operation::Destroy, removed.deposed, None, timeout).await?;
 
-    let operation_id =
-        before.record.intent.as_ref().map_or_else(|| Arc::from(""), |intent| Arc::clone(&intent.operation_id));
-    let context = task.context(&object.service_account, timeout, &operation_id);
+    let context = task.context(&object.service_account, timeout, before.record.intent.as_deref());
     let response = call_destroy(task.driver()?.as_ref(), &context, object).await;
     settle_destroy(&task.engine, &before, removed, response).await
 }

@@ -7,7 +7,7 @@ use super::finalize::finalize;
 use super::{Fate, StepTask, Unfinished, call, made_object, write_result};
 use crate::driver::{ApplyRequest, ApplyResponse};
 use crate::execute::failure::Failure;
-use crate::model::{ObjectState, Operation, PlannedObject, Record, RecordedObject, Stored};
+use crate::model::{ObjectState, Operation, Record, RecordedObject, Stored};
 
 pub(super) async fn run(task: &StepTask) -> Result<Fate, Unfinished> {
     let driver = task.driver()?;
@@ -28,18 +28,11 @@ pub(super) async fn run(task: &StepTask) -> Result<Fate, Unfinished> {
         };
         return write_record(task, record, object).await;
     }
-    let planned = PlannedObject {
-        config: last.config.clone(),
-        planned: last.planned.clone(),
-        private: Arc::clone(&last.private),
-        recorded: Box::new(prepared.recorded.clone()),
-    };
+    let planned = StepTask::planned_object(prepared, &last);
     let timeout = task.timeouts().update;
     let before = task.intend(record, Operation::Update, None, Some(planned), timeout).await?;
 
-    let operation_id =
-        before.record.intent.as_ref().map_or_else(|| Arc::from(""), |intent| Arc::clone(&intent.operation_id));
-    let context = task.context(&prepared.recorded.service_account, timeout, &operation_id);
+    let context = task.context(&prepared.recorded.service_account, timeout, before.record.intent.as_deref());
     let request = ApplyRequest {
         prior: Some(Arc::clone(prior)),
         config: last.config,
@@ -65,7 +58,7 @@ async fn settle_update(task: &StepTask, before: &Stored, response: ApplyResponse
         failure = broken_promise(&record, &planned.planned, &state.value);
     }
     if failure.is_none() && !made {
-        failure = Some(Failure::internal("the driver returned no object and reported no error"));
+        failure = Some(Failure::driver("the driver returned no object and reported no error"));
     }
     let state = response.object.unwrap_or_else(|| ObjectState {
         value: prior.value.clone(),

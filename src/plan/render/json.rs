@@ -90,13 +90,14 @@ impl Serialize for OneChange<'_> {
 impl Serialize for OneDiagnostic<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let diagnostic = self.0;
-        // Field and hint have no place of their own in the format, and are told all the same.
+        // Place, field and hint have no field of their own in the format, and are told all the same.
         let summary = match &diagnostic.path {
             Some(path) => format!("{path}: {}", diagnostic.summary),
             None => diagnostic.summary.clone(),
         };
         let hint = diagnostic.hint.as_ref().map(|hint| format!("hint: {hint}"));
-        let detail = [Some(diagnostic.detail.clone()).filter(|detail| !detail.is_empty()), hint];
+        let place = diagnostic.source.as_ref().map(|source| format!("at {source}"));
+        let detail = [place, Some(diagnostic.detail.clone()).filter(|detail| !detail.is_empty()), hint];
         let mut entry = serializer.serialize_struct("Diagnostic", 4)?;
         entry.serialize_field("severity", &diagnostic.severity)?;
         entry.serialize_field("address", &diagnostic.address)?;

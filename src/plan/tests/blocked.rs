@@ -158,8 +158,8 @@ fn a_plan_that_breaks_its_contract_is_the_drivers_fault() {
          want a input=1
          world a breaks-contract",
         expect![[r#"
-            a Blocked InternalError: driver produced an invalid plan: `input` is planned neither as configured nor as before (hint: this is a fault of the provider; report it to its authors)
-            error a InternalError"#]],
+            a Blocked DriverFault: driver produced an invalid plan: `input` is planned neither as configured nor as before (hint: this is a fault of the provider; report it to its authors)
+            error a DriverFault"#]],
     );
 }
 
@@ -171,8 +171,8 @@ fn a_replacement_path_that_does_not_exist_is_the_drivers_fault() {
          have a input=1
          world a odd-path",
         expect![[r#"
-            a Blocked InternalError: driver produced an invalid plan: `nowhere` requires replacement, but does not exist (hint: this is a fault of the provider; report it to its authors)
-            error a InternalError"#]],
+            a Blocked DriverFault: driver produced an invalid plan: `nowhere` requires replacement, but does not exist (hint: this is a fault of the provider; report it to its authors)
+            error a DriverFault"#]],
     );
 }
 

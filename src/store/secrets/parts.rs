@@ -157,7 +157,8 @@ fn stored(head: &PartedHead, bytes: &[u8]) -> Result<Stored, Unreadable> {
 }
 
 fn unreadable(head: &PartedHead, message: &str) -> Unreadable {
-    Unreadable { namespace: head.namespace.clone(), address: head.address.clone(), message: message.to_owned() }
+    let (namespace, address) = (head.namespace.clone(), head.address.clone());
+    Unreadable { namespace, address, version: head.version, message: message.to_owned() }
 }
 
 fn label<'m>(metadata: &'m ObjectMeta, key: &str) -> Option<&'m str> {

@@ -231,8 +231,13 @@ pub fn decode(secret: &Secret, strings: &mut Strings) -> Result<Decoded, Unreada
     let annotation = secret.metadata.annotations.as_ref().and_then(|all| all.get(ADDRESS_ANNOTATION));
     let address = annotation.and_then(|text| text.parse().ok()).unwrap_or_else(|| Address::single(name.as_str()));
     let namespace = label(NAMESPACE_LABEL);
-    let unreadable = |message: String| Unreadable { namespace: namespace.clone(), address: address.clone(), message };
-    let version = version(&secret.metadata).map_err(unreadable)?;
+    let found = version(&secret.metadata);
+    let known = found.as_ref().copied().unwrap_or(Version(0));
+    let unreadable = |message: String| {
+        let (namespace, address) = (namespace.clone(), address.clone());
+        Unreadable { namespace, address, version: known, message }
+    };
+    let version = found.map_err(unreadable)?;
     let value = |key: &str| secret.data.as_ref()?.get(key).map(|value| value.0.as_slice());
     if let Some(bytes) = value(RECORD_KEY) {
         let record = codec::decode(bytes, strings).map_err(|error| unreadable(error.to_string()))?;

@@ -15,6 +15,8 @@ use crate::store::{Loaded, Strings, Unreadable, codec};
 pub struct Snapshot {
     /// Whose records they are; `None` while none has been written.
     pub namespace: Option<String>,
+    /// What its objects are marked with.
+    pub owner: String,
     /// The records.
     pub loaded: Loaded,
     /// Whether a process was writing to the file: then open intents are its running steps, not remains of a crash.
@@ -34,8 +36,10 @@ pub(super) fn read(path: &Path) -> Result<Option<Snapshot>, StateError> {
     }
     let connection = schema::open_for_reading(path)?;
     let namespace: Option<String> = schema::meta(&connection, "namespace").map_err(sqlite)?;
+    let owner: Option<String> = schema::meta(&connection, "owner").map_err(sqlite)?;
+    let owner = owner.unwrap_or_else(|| schema::owner_by_place(path));
     let loaded = select(&connection, namespace.as_deref().unwrap_or_default()).map_err(sqlite)?;
-    Ok(Some(Snapshot { namespace, loaded, in_use }))
+    Ok(Some(Snapshot { namespace, owner, loaded, in_use }))
 }
 
 /// All records, over a connection of its own, so that the writer goes on meanwhile.
@@ -63,7 +67,7 @@ fn select(connection: &Connection, namespace: &str) -> rusqlite::Result<Loaded> 
             Err(message) => {
                 let address = row.get::<_, String>(0)?;
                 let address = address.parse().unwrap_or_else(|_| Address::single(address));
-                unreadable.push(Unreadable { namespace: namespace.to_owned(), address, message });
+                unreadable.push(Unreadable { namespace: namespace.to_owned(), address, version, message });
             }
         }
     }

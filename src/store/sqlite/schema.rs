@@ -39,6 +39,7 @@ pub(super) fn open_for_writing(path: &Path, namespace: &str, holder: &Holder) ->
     prepare().map_err(|error| StateError::sqlite(path, &error))?;
     check(path, &connection)?;
     claim(path, &connection, namespace, holder)?;
+    name_owner(path, &connection, holder)?;
     let counter = configure(&connection).and_then(|()| meta::<i64>(&connection, "counter"));
     let counter = counter.map_err(|error| StateError::sqlite(path, &error))?.unwrap_or(0);
     Ok((connection, counter.unsigned_abs()))
@@ -119,6 +120,24 @@ fn claim(path: &Path, connection: &Connection, namespace: &str, holder: &Holder)
         )
         .map(drop)
         .map_err(sqlite)
+}
+
+/// Writes down what the objects of this file are marked with, once and for all: the file may move. Files of an earlier
+/// version have marked theirs with where they stood.
+fn name_owner(path: &Path, connection: &Connection, holder: &Holder) -> Result<(), StateError> {
+    let name = || -> rusqlite::Result<()> {
+        let empty: bool = connection.query_row("SELECT NOT EXISTS (SELECT 1 FROM record)", [], |row| row.get(0))?;
+        // The process was named at random, and makes one file.
+        let owner = if empty { format!("state:{}", holder.process) } else { owner_by_place(path) };
+        connection.execute("INSERT OR IGNORE INTO meta VALUES ('owner', ?1)", [owner]).map(drop)
+    };
+    name().map_err(|error| StateError::sqlite(path, &error))
+}
+
+/// What an earlier version marked the objects of a file with.
+pub(super) fn owner_by_place(path: &Path) -> String {
+    let place = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    format!("file:{}", place.display())
 }
 
 /// `FULL` makes every commit durable, in a write-ahead log too; `NORMAL` would lose the last ones with the power.

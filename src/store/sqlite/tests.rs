@@ -229,3 +229,29 @@ async fn nobody_else_may_read_the_files() {
         assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600, "{:?}", file.file_name());
     }
 }
+
+#[test]
+fn the_owner_stays_when_the_file_moves() {
+    let folder = TempDir::new().unwrap();
+    let (path, elsewhere) = (folder.path().join("purlin.db"), folder.path().join("moved.db"));
+    let owner = open(&folder).owner().clone();
+    assert_eq!(&*owner, "state:p1");
+    std::fs::rename(&path, &elsewhere).unwrap();
+    assert_eq!(StateFile::open(&elsewhere, "shop", holder("p2")).unwrap().owner(), &owner);
+    assert_eq!(StateFile::read(&elsewhere).unwrap().unwrap().owner, *owner);
+}
+
+#[tokio::test]
+async fn objects_of_an_earlier_version_keep_the_owner_that_they_are_marked_with() {
+    let folder = TempDir::new().unwrap();
+    let (path, elsewhere) = (folder.path().join("purlin.db"), folder.path().join("moved.db"));
+    let state = open(&folder);
+    state.intend(Arc::new(typical(1)), None).await.unwrap();
+    drop(state);
+    Connection::open(&path).unwrap().execute("DELETE FROM meta WHERE key = 'owner'", []).unwrap();
+    let by_place = format!("file:{}", path.display());
+    assert_eq!(StateFile::read(&path).unwrap().unwrap().owner, by_place);
+    assert_eq!(**open(&folder).owner(), by_place);
+    std::fs::rename(&path, &elsewhere).unwrap();
+    assert_eq!(**StateFile::open(&elsewhere, "shop", holder("p2")).unwrap().owner(), by_place);
+}

@@ -36,6 +36,20 @@ fn a_forgotten_object_stays_and_is_unknown() {
 }
 
 #[test]
+fn a_record_that_cannot_be_read_can_be_forgotten() {
+    let sandbox = protected();
+    let file = rusqlite::Connection::open(sandbox.path("purlin.db")).unwrap();
+    file.execute("UPDATE record SET body = x'00' WHERE address = 'other'", []).unwrap();
+    drop(file);
+    let told = sandbox.run(&["plan", "-f", "files"]);
+    assert!(told.one_error().contains(" other: "), "{told:?}");
+    sandbox.run(&["state", "rm", "other"]).one_error();
+    sandbox.ok(&["state", "rm", "other", "--yes"]);
+    assert_eq!(sandbox.recorded(), ["keep"]);
+    assert_eq!(sandbox.run(&["plan", "-f", "files", "--detailed-exitcode"]).code, Some(2));
+}
+
+#[test]
 fn a_protected_orphan_can_be_let_go() {
     let sandbox = protected();
     sandbox.remove("files/keep.yaml");
