@@ -18,4 +18,5 @@ mod yaml;
 pub use config::{Config, DeletionPolicy, ImportRequest, Instance, Reference, Timeouts};
 pub use decode::from_api;
 pub use expression::{Scope, Template};
+pub use intern::Interner;
 pub use source::{Loaded, read};

@@ -103,8 +103,9 @@ impl Connection {
 /// What Resources want, as the controller sees them.
 fn config(namespace: &str, resources: &[Resource]) -> Config {
     let service_account = Arc::from(DEFAULT_SERVICE_ACCOUNT);
+    let mut interner = load::Interner::default();
     let instances = resources.iter().map(|resource| {
-        let instance = load::from_api(resource, &service_account);
+        let instance = load::from_api(resource, &service_account, &mut interner);
         (instance.address.clone(), Arc::new(instance))
     });
     Config { namespace: namespace.into(), instances: instances.collect(), ..Config::default() }

@@ -45,7 +45,8 @@ pub struct NamespaceTask {
     /// `run` has nothing to wait for until something is adopted.
     run_is_idle: bool,
     settle: Settle,
-    tracked: BTreeMap<Address, Tracked>,
+    /// In boxes, since the nodes of the map are half empty.
+    tracked: BTreeMap<Address, Box<Tracked>>,
     /// When to look at an object though nothing happens.
     timers: BTreeSet<(Instant, Address)>,
     plannings: JoinSet<Option<Planned>>,

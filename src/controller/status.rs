@@ -136,7 +136,14 @@ impl Queue {
     fn finish(&mut self, target: Target, outcome: Outcome) {
         self.in_flight.remove(&target);
         match outcome {
-            Outcome::Done => drop(self.attempts.remove(&target)),
+            Outcome::Done => {
+                self.attempts.remove(&target);
+                if self.latest.is_empty() {
+                    // The room that a burst took is given back.
+                    self.settled = VecDeque::new();
+                    self.interim = VecDeque::new();
+                }
+            }
             Outcome::Again(pending) => {
                 *self.attempts.entry(target.clone()).or_default() += 1;
                 if !self.latest.contains_key(&target) {

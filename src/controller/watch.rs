@@ -18,7 +18,7 @@ use super::metrics::Metrics;
 use super::retry;
 use super::world::World;
 use crate::api;
-use crate::load;
+use crate::load::{self, Interner};
 use crate::model::{Address, Diagnostic, Reason, Value, Version};
 use crate::process::{Gate, Random};
 use crate::store::Strings;
@@ -26,6 +26,9 @@ use crate::store::secrets::{Decoded, FIELD_SELECTOR, LABEL_SELECTOR, Secrets, de
 
 /// kubectl's copy of what was applied: no part of any desired state.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
+/// At this many texts the table of those that Resources share begins anew.
+const MOST_TEXTS: usize = 10_000;
 
 /// What every watch has.
 #[derive(Clone)]
@@ -73,12 +76,18 @@ impl Watch {
         };
         let mut stream = std::pin::pin!(self.events("resources", watcher(api, Config::default())));
         let only = namespace.as_deref();
+        let mut interner = Interner::default();
         while let Some(event) = stream.next().await {
+            // What repeats, repeats often; the rest is not worth holding on to.
+            if interner.len() > MOST_TEXTS {
+                interner = Interner::default();
+            }
             match event {
                 watcher::Event::Init => self.world.apply_to_all(only, &Event::ResourcesRelisting),
                 watcher::Event::InitApply(object) | watcher::Event::Apply(object) => {
                     let namespace: Arc<str> = object.namespace().unwrap_or_default().into();
-                    self.world.apply(&namespace, Event::ResourceApplied(observe(object, &service_account)));
+                    self.world
+                        .apply(&namespace, Event::ResourceApplied(observe(object, &service_account, &mut interner)));
                 }
                 watcher::Event::Delete(object) => {
                     let namespace: Arc<str> = object.namespace().unwrap_or_default().into();
@@ -164,16 +173,16 @@ impl Watch {
 }
 
 /// A Resource in compact form.
-fn observe(object: DynamicObject, service_account: &Arc<str>) -> Observed {
+fn observe(object: DynamicObject, service_account: &Arc<str>, interner: &mut Interner) -> Observed {
     let meta = Arc::new((&object.metadata).into());
     match object.clone().try_parse::<api::Resource>() {
         Ok(resource) => Observed {
-            instance: Arc::new(load::from_api(&resource, service_account)),
+            instance: Arc::new(load::from_api(&resource, service_account, interner)),
             published: resource.status.as_ref().map_or_else(unpublished, published),
             meta,
         },
         Err(error) => Observed {
-            instance: Arc::new(undecodable(object, service_account, &error.to_string())),
+            instance: Arc::new(undecodable(object, service_account, interner, &error.to_string())),
             published: unpublished(),
             meta,
         },
@@ -185,12 +194,17 @@ fn unpublished() -> Published {
 }
 
 /// A Resource that does not fit our types. It counts as present with an error, so that nothing of it is destroyed.
-fn undecodable(object: DynamicObject, service_account: &Arc<str>, error: &str) -> load::Instance {
+fn undecodable(
+    object: DynamicObject,
+    service_account: &Arc<str>,
+    interner: &mut Interner,
+    error: &str,
+) -> load::Instance {
     let mut resource = api::Resource { metadata: object.metadata, ..api::Resource::default() };
     if let Some(type_name) = object.data.pointer("/spec/type").and_then(|value| value.as_str()) {
         type_name.clone_into(&mut resource.spec.type_name);
     }
-    let mut instance = load::from_api(&resource, service_account);
+    let mut instance = load::from_api(&resource, service_account, interner);
     let problem = Diagnostic::error(&instance.address, Reason::InvalidManifest, "the Resource cannot be read");
     instance.problems.push(problem.because(error));
     instance
@@ -274,6 +288,7 @@ mod tests {
                 "spec": {"type": "terraform_data", "dependsOn": "not a list"},
             })),
             &"default".into(),
+            &mut Interner::default(),
         );
         assert_eq!(&*observed.instance.type_name, "terraform_data");
         assert!(observed.instance.problems.iter().any(|problem| problem.reason == Reason::InvalidManifest));

@@ -35,16 +35,16 @@ pub(super) struct Draft {
 }
 
 /// The instance of a Resource as the API server has it. What the schema of the CRD checks is checked again, since an
-/// older schema may have let it through. Without `serviceAccountName` it acts as `default_service_account`.
-pub fn from_api(resource: &api::Resource, default_service_account: &Arc<str>) -> Instance {
-    let interner = &mut Interner::default();
+/// older schema may have let it through. Without `serviceAccountName` it acts as `default_service_account`. Resources
+/// that are kept together share the texts of one `interner`.
+pub fn from_api(resource: &api::Resource, default_service_account: &Arc<str>, interner: &mut Interner) -> Instance {
     let (metadata, spec) = (&resource.metadata, &resource.spec);
     let lifecycle = spec.lifecycle.clone().unwrap_or_default();
     let timeouts = spec.timeouts.clone().unwrap_or_default();
     let text = |text: Option<String>| text.map(Arc::from);
     let draft = Draft {
-        name: metadata.name.as_deref().unwrap_or_default().into(),
-        uid: metadata.uid.as_deref().unwrap_or_default().into(),
+        name: interner.get(metadata.name.as_deref().unwrap_or_default()),
+        uid: interner.get(metadata.uid.as_deref().unwrap_or_default()),
         generation: metadata.generation.unwrap_or_default(),
         type_name: interner.get(&spec.type_name),
         depends_on: spec.depends_on.iter().map(|dependency| interner.get(&dependency.name)).collect(),
@@ -55,12 +55,15 @@ pub fn from_api(resource: &api::Resource, default_service_account: &Arc<str>) ->
             api::DeletionPolicy::Orphan => DeletionPolicy::Orphan,
         },
         import: spec.import.as_ref().map(|import| import.id.as_str().into()),
-        service_account: spec.service_account_name.as_deref().map_or(default_service_account.clone(), Arc::from),
+        service_account: spec
+            .service_account_name
+            .as_deref()
+            .map_or_else(|| default_service_account.clone(), |name| interner.get(name)),
         suspended: spec.suspend || resource.annotation(api::PAUSED) == "true",
         timeouts: [text(timeouts.create), text(timeouts.update), text(timeouts.delete), text(timeouts.read)],
-        replace_requested: resource.annotation(api::REPLACE_REQUESTED_AT).into(),
-        reconcile_requested: resource.annotation(api::RECONCILE_REQUESTED_AT).into(),
-        record_annotation: resource.annotation(api::RECORD).into(),
+        replace_requested: interner.get(resource.annotation(api::REPLACE_REQUESTED_AT)),
+        reconcile_requested: interner.get(resource.annotation(api::RECONCILE_REQUESTED_AT)),
+        record_annotation: interner.get(resource.annotation(api::RECORD)),
         has_finalizer: metadata.finalizers.iter().flatten().any(|finalizer| finalizer == api::FINALIZER),
         deleting: metadata.deletion_timestamp.is_some(),
         problems: Vec::new(),
@@ -223,7 +226,7 @@ mod tests {
     use super::*;
 
     fn instance(yaml: &str) -> Instance {
-        from_api(&serde_saphyr::from_str(yaml).unwrap(), &"default".into())
+        from_api(&serde_saphyr::from_str(yaml).unwrap(), &"default".into(), &mut Interner::default())
     }
 
     #[expect(clippy::needless_pass_by_value, reason = "`expect!` makes values")]

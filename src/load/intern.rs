@@ -21,6 +21,16 @@ impl Interner {
         self.seen.insert(shared.clone());
         shared
     }
+
+    /// How many different texts it has seen.
+    pub fn len(&self) -> usize {
+        self.seen.len()
+    }
+
+    /// Whether it has seen none.
+    pub fn is_empty(&self) -> bool {
+        self.seen.is_empty()
+    }
 }
 
 /// FNV-1a, which is faster than the standard hasher for texts as short as names. It withstands no attack, and needs

@@ -91,7 +91,7 @@ impl NamespaceTask {
             None => self.forget(address),
             Some(instance) => {
                 self.no_longer_abandoned(address);
-                let open = self.tracked.get(address).is_some_and(super::Tracked::is_open);
+                let open = self.tracked.get(address).is_some_and(|tracked| tracked.is_open());
                 if instance.deleting && instance.has_finalizer && !recorded && !busy && !open {
                     self.release(address, &instance.uid);
                 }
@@ -122,7 +122,7 @@ impl NamespaceTask {
 
     /// A record without a Resource: the object is left alone until a Resource of its name and type comes.
     fn report_abandoned(&mut self, address: &Address, busy: bool) {
-        let open = self.tracked.get(address).is_some_and(super::Tracked::is_open);
+        let open = self.tracked.get(address).is_some_and(|tracked| tracked.is_open());
         if busy || open || !self.abandoned.insert(address.clone()) {
             return;
         }
@@ -152,7 +152,7 @@ impl NamespaceTask {
     /// Neither Resource nor record: nothing to remember.
     fn forget(&mut self, address: &Address) {
         self.no_longer_abandoned(address);
-        let open = self.tracked.get(address).is_some_and(super::Tracked::is_open);
+        let open = self.tracked.get(address).is_some_and(|tracked| tracked.is_open());
         if open {
             return;
         }

@@ -138,7 +138,7 @@ impl NamespaceTask {
             ProgressKind::Skipped { because_of } => self.set_state(&step, StepState::Skipped(because_of)),
         }
         let address = &step.address;
-        let open = self.tracked.get(address).is_some_and(super::Tracked::is_open);
+        let open = self.tracked.get(address).is_some_and(|tracked| tracked.is_open());
         if open {
             self.publish_later(address, now);
         } else {

@@ -102,5 +102,6 @@ async fn live_instance(context: &Context, namespace: &str, address: &Address) ->
     let api: Api<api::Resource> = Api::namespaced(context.client.clone(), namespace);
     let resource = api.get_opt(&address.name).await?;
     let resource = resource.filter(|resource| resource.name_any() == *address.name);
-    Ok(resource.map(|resource| load::from_api(&resource, &context.default_service_account)))
+    Ok(resource
+        .map(|resource| load::from_api(&resource, &context.default_service_account, &mut load::Interner::default())))
 }

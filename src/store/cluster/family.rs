@@ -46,10 +46,10 @@ pub(super) struct Household {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Instances that this process knows to have a record.
-    live: BTreeSet<Address>,
-    /// Instances whose record this process has removed: the watch may not have told yet.
-    gone: BTreeSet<Address>,
+    /// Instances that this process knows to have a record, in order. A list, since most Resources have one.
+    live: Vec<Address>,
+    /// Instances whose record this process has removed, in order: the watch may not have told yet.
+    gone: Vec<Address>,
     /// The index, once it has been read or written.
     index: Option<(BTreeSet<Address>, Option<Version>)>,
     /// The UID of the Resource that we have marked: the watch may not have told yet.
@@ -57,8 +57,30 @@ struct State {
 }
 
 impl State {
+    fn has_record(&mut self, address: &Address) {
+        take_from(&mut self.gone, address);
+        add_to(&mut self.live, address);
+    }
+
+    fn has_no_record(&mut self, address: &Address) {
+        take_from(&mut self.live, address);
+        add_to(&mut self.gone, address);
+    }
+
     fn is_empty(&self) -> bool {
         self.live.is_empty() && self.index.as_ref().is_none_or(|(instances, _)| instances.is_empty())
+    }
+}
+
+fn add_to(ordered: &mut Vec<Address>, address: &Address) {
+    if let Err(at) = ordered.binary_search(address) {
+        ordered.insert(at, address.clone());
+    }
+}
+
+fn take_from(ordered: &mut Vec<Address>, address: &Address) {
+    if let Ok(at) = ordered.binary_search(address) {
+        ordered.remove(at);
     }
 }
 
@@ -100,7 +122,7 @@ impl Members<'_> {
         let indexed = self.state.index.iter().flat_map(|(instances, _)| instances);
         let recorded = recorded.into_iter().map(|key| Address { name: address.name.clone(), key });
         self.state.live.iter().chain(indexed).any(|other| other != address)
-            || recorded.into_iter().any(|other| other != *address && !self.state.gone.contains(&other))
+            || recorded.into_iter().any(|other| other != *address && self.state.gone.binary_search(&other).is_err())
     }
 
     /// The instance has a record, and is to be in the index.
@@ -111,8 +133,7 @@ impl Members<'_> {
         uid: &Arc<str>,
         patience: Patience,
     ) -> Result<(), Failure> {
-        self.state.gone.remove(address);
-        self.state.live.insert(address.clone());
+        self.state.has_record(address);
         self.settle(secrets, address, uid, true, patience).await
     }
 
@@ -125,8 +146,7 @@ impl Members<'_> {
         patience: Patience,
     ) -> Result<(), Failure> {
         self.settle(secrets, address, uid, false, patience).await?;
-        self.state.live.remove(address);
-        self.state.gone.insert(address.clone());
+        self.state.has_no_record(address);
         Ok(())
     }
 
