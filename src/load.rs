@@ -11,11 +11,12 @@ pub mod intern;
 pub mod source;
 pub mod tree;
 
+pub(crate) mod lifecycle;
 mod manifest;
 mod suggest;
 mod yaml;
 
-pub use config::{Config, DeletionPolicy, ImportRequest, Instance, Reference, Timeouts};
+pub use config::{Config, DeletionPolicy, IgnoredChange, ImportRequest, Instance, Reference, Timeouts};
 pub use decode::from_api;
 pub use expression::{Scope, Template};
 pub use intern::Interner;

@@ -11,6 +11,7 @@ pub mod cycle;
 mod draft;
 mod draw;
 pub mod finalize;
+mod ignore;
 pub mod inherit;
 mod leaving;
 mod marks;

@@ -113,6 +113,12 @@ pub struct Lifecycle {
     /// Refuse every plan that would destroy the object, also while the Resource is being deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prevent_destroy: Option<bool>,
+    /// Attributes whose differences are not corrected once the object exists, such as `tags`, `tags["Owner"]` or
+    /// `rule[0].port`; `all` stands for every attribute. A new object, also that of a replacement, gets them as
+    /// configured.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(schema_with = "schema::set_of_texts")]
+    pub ignore_changes: Vec<String>,
 }
 
 /// What happens to an object that is no longer wanted.

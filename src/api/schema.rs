@@ -43,6 +43,16 @@ pub(super) fn deletion_policy(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "string", "enum": ["Delete", "Orphan"]})
 }
 
+/// A list of texts each of which stands once.
+pub(super) fn set_of_texts(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "array",
+        "maxItems": 1000,
+        "x-kubernetes-list-type": "set",
+        "items": {"type": "string", "minLength": 1, "maxLength": 1024},
+    })
+}
+
 /// A duration as Go writes it, longer than nothing.
 pub(super) fn duration(_: &mut SchemaGenerator) -> Schema {
     json_schema!({

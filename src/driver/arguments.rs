@@ -54,6 +54,7 @@ pub(crate) fn argument(kind: AttributeType, required: bool, description: &str) -
         optional: !required,
         computed: false,
         sensitive: false,
+        shown_in: None,
         description: description.to_owned(),
     }
 }
@@ -66,6 +67,7 @@ pub(crate) fn computed(kind: AttributeType, description: &str) -> Attribute {
         optional: false,
         computed: true,
         sensitive: false,
+        shown_in: None,
         description: description.to_owned(),
     }
 }

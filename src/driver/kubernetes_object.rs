@@ -29,8 +29,8 @@ use futures::future::BoxFuture;
 use tokio::sync::OnceCell;
 
 use crate::model::{
-    AttributeType, Diagnostics, DriverError, ErrorKind, ObjectState, Path, PlanRequest, PlanResponse, RecordedObject,
-    Schema, Value,
+    Attribute, AttributeType, Diagnostics, DriverError, ErrorKind, ObjectState, Path, PlanRequest, PlanResponse,
+    RecordedObject, Schema, Value,
 };
 use crate::process::Clock;
 
@@ -93,7 +93,10 @@ impl KubernetesObject {
             (Arc::from("id"), arguments::computed(AttributeType::String, "The UID of the object.")),
             (
                 Arc::from("manifest"),
-                arguments::argument(object.clone(), true, "The object, as one would give it to `kubectl apply`."),
+                Attribute {
+                    shown_in: Some(Arc::from("object")),
+                    ..arguments::argument(object.clone(), true, "The object, as one would give it to `kubectl apply`.")
+                },
             ),
             (
                 Arc::from("object"),

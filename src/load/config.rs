@@ -38,6 +38,8 @@ pub struct Instance {
     pub create_before_destroy: Option<bool>,
     /// `lifecycle.preventDestroy`.
     pub prevent_destroy: bool,
+    /// `lifecycle.ignoreChanges`, in the order given.
+    pub ignore_changes: Arc<[IgnoredChange]>,
     /// What happens to the object when it is not wanted any more.
     pub deletion_policy: DeletionPolicy,
     /// `import.id`.
@@ -80,6 +82,15 @@ pub struct Reference {
     pub at: Path,
     /// Given in `dependsOn`, not in an expression.
     pub explicit: bool,
+}
+
+/// One entry of `lifecycle.ignoreChanges`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum IgnoredChange {
+    /// `all`: everything that can be configured.
+    All,
+    /// The attribute at this path, or what stands inside of it.
+    At(Path),
 }
 
 /// `spec.deletionPolicy`.

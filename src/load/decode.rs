@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::intern::Interner;
 use super::tree::{Node, Tree};
-use super::{DeletionPolicy, ImportRequest, Instance, Reference, Template, Timeouts, duration, expression};
+use super::{DeletionPolicy, ImportRequest, Instance, Reference, Template, Timeouts, duration, expression, lifecycle};
 use crate::api;
 use crate::model::{Address, Diagnostic, Diagnostics, Path, Reason};
 
@@ -20,6 +20,7 @@ pub(super) struct Draft {
     pub(super) depends_on: Vec<Arc<str>>,
     pub(super) create_before_destroy: Option<bool>,
     pub(super) prevent_destroy: bool,
+    pub(super) ignore_changes: Vec<Arc<str>>,
     pub(super) deletion_policy: DeletionPolicy,
     pub(super) import: Option<Arc<str>>,
     pub(super) service_account: Arc<str>,
@@ -50,6 +51,7 @@ pub fn from_api(resource: &api::Resource, default_service_account: &Arc<str>, in
         depends_on: spec.depends_on.iter().map(|dependency| interner.get(&dependency.name)).collect(),
         create_before_destroy: lifecycle.create_before_destroy,
         prevent_destroy: lifecycle.prevent_destroy.unwrap_or_default(),
+        ignore_changes: lifecycle.ignore_changes.iter().map(|text| interner.get(text)).collect(),
         deletion_policy: match spec.deletion_policy.unwrap_or_default() {
             api::DeletionPolicy::Delete => DeletionPolicy::Delete,
             api::DeletionPolicy::Orphan => DeletionPolicy::Orphan,
@@ -78,6 +80,8 @@ impl Draft {
         let address = Address::single(self.name.clone());
         let timeouts = self.timeouts();
         self.check();
+        let (ignore_changes, faults) = lifecycle::ignore_changes(&self.ignore_changes);
+        self.problems.extend(faults);
         let (template, mut references, faults) = Self::template(config, interner);
         self.problems.extend(faults);
         self.refer_to_dependencies(&mut references, interner);
@@ -95,6 +99,7 @@ impl Draft {
             references: references.into(),
             create_before_destroy: self.create_before_destroy,
             prevent_destroy: self.prevent_destroy,
+            ignore_changes,
             deletion_policy: self.deletion_policy,
             import: self.import.map(|id| ImportRequest { id }),
             service_account: self.service_account,

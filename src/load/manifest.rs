@@ -137,6 +137,8 @@ const SPEC: &[&str] = &[
     "type",
 ];
 
+const LIFECYCLE: &[&str] = &["createBeforeDestroy", "ignoreChanges", "preventDestroy"];
+
 impl Reading<'_> {
     fn source(&self, line: usize) -> Source {
         Source { file: self.file.clone(), line }
@@ -239,7 +241,7 @@ impl Reading<'_> {
                     config = Some(value);
                 }
                 "dependsOn" => draft.depends_on = self.dependencies(value, interner),
-                "lifecycle" => self.lifecycle(value, draft),
+                "lifecycle" => self.lifecycle(value, draft, interner),
                 "deletionPolicy" => match self.text(value, &at).as_deref() {
                     None | Some("Delete") => draft.deletion_policy = DeletionPolicy::Delete,
                     Some("Orphan") => draft.deletion_policy = DeletionPolicy::Orphan,
@@ -303,14 +305,15 @@ impl Reading<'_> {
         names
     }
 
-    fn lifecycle(&mut self, tree: &Tree, draft: &mut Draft) {
+    fn lifecycle(&mut self, tree: &Tree, draft: &mut Draft, interner: &mut Interner) {
         let at = ["spec", "lifecycle"];
         for entry in self.entries(tree, &at) {
             let place = [at[0], at[1], entry.key.as_ref()];
             match entry.key.as_ref() {
                 "createBeforeDestroy" => draft.create_before_destroy = self.boolean(&entry.value, &place),
                 "preventDestroy" => draft.prevent_destroy = self.boolean(&entry.value, &place).unwrap_or_default(),
-                _ => self.unknown(entry, &at, &["createBeforeDestroy", "preventDestroy"]),
+                "ignoreChanges" => draft.ignore_changes = self.texts(&entry.value, &place, interner),
+                _ => self.unknown(entry, &at, LIFECYCLE),
             }
         }
     }
@@ -348,6 +351,26 @@ impl Reading<'_> {
                 None
             }
         }
+    }
+
+    /// The items of a list of texts; an item of another kind is an error, and left out.
+    fn texts(&mut self, tree: &Tree, at: &[&str], interner: &mut Interner) -> Vec<Arc<str>> {
+        let items = match &tree.node {
+            Node::List(items) => items.as_slice(),
+            Node::Null => &[],
+            _ => {
+                self.wrong(tree, field(at), "a list");
+                &[]
+            }
+        };
+        let mut texts = Vec::with_capacity(items.len());
+        for (index, item) in items.iter().enumerate() {
+            match &item.node {
+                Node::String(text) => texts.push(interner.get(text)),
+                _ => self.wrong(item, field(at).index(index), "a text"),
+            }
+        }
+        texts
     }
 
     fn boolean(&mut self, tree: &Tree, at: &[&str]) -> Option<bool> {

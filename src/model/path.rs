@@ -1,6 +1,7 @@
 //! Attribute paths: `rule[0].port`, `tags["Owner"]`.
 
 use std::fmt;
+use std::str::FromStr;
 use std::sync::Arc;
 
 use super::Value;
@@ -90,6 +91,67 @@ impl fmt::Display for Path {
     }
 }
 
+/// The text is no attribute path.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct InvalidPath(String);
+
+impl FromStr for Path {
+    type Err = InvalidPath;
+
+    /// Reads what `Display` writes; a key may also stand between single quotes.
+    fn from_str(text: &str) -> Result<Self, InvalidPath> {
+        let mut segments = Vec::new();
+        let mut rest = text;
+        while !rest.is_empty() || segments.is_empty() {
+            let after_dot = rest.strip_prefix('.').filter(|_| !segments.is_empty());
+            let (segment, after) = match (rest.strip_prefix('['), after_dot) {
+                (Some(inside), _) if !segments.is_empty() => {
+                    let place = text.chars().count() - inside.chars().count();
+                    subscript(inside).ok_or_else(|| {
+                        InvalidPath(format!(
+                            "`[` at column {place} is followed by neither a number nor a quoted key and `]`"
+                        ))
+                    })?
+                }
+                (_, name) if name.is_some() || segments.is_empty() => identifier(name.unwrap_or(rest))?,
+                _ => return Err(InvalidPath(format!("`.` or `[` is missing before `{rest}`"))),
+            };
+            segments.push(segment);
+            rest = after;
+        }
+        Ok(Self(segments))
+    }
+}
+
+fn identifier(text: &str) -> Result<(Segment, &str), InvalidPath> {
+    let part = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    let (name, rest) = text.split_at(text.find(|c| !part(c)).unwrap_or(text.len()));
+    if is_identifier(name) {
+        return Ok((Segment::Name(name.into()), rest));
+    }
+    Err(InvalidPath(match text.chars().next() {
+        None => "the name of an attribute is missing at its end".to_owned(),
+        Some(found) => format!("the name of an attribute is missing before `{found}`"),
+    }))
+}
+
+/// What follows `[`: a position or a quoted key, and `]`.
+fn subscript(text: &str) -> Option<(Segment, &str)> {
+    if let Some(inner) = text.strip_prefix('\'') {
+        let (key, rest) = inner.split_once("']")?;
+        return Some((Segment::Name(key.into()), rest));
+    }
+    if text.starts_with('"') {
+        let mut keys = serde_json::Deserializer::from_str(text).into_iter::<String>();
+        let key = keys.next()?.ok()?;
+        return Some((Segment::Name(key.into()), text[keys.byte_offset()..].strip_prefix(']')?));
+    }
+    let (index, rest) = text.split_once(']')?;
+    let is_number = index.bytes().all(|byte| byte.is_ascii_digit());
+    Some((Segment::Index(index.parse().ok().filter(|_| is_number)?), rest))
+}
+
 impl serde::Serialize for Path {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
@@ -104,5 +166,27 @@ mod tests {
     fn paths_print_in_index_notation() {
         let path = Path::default().name("rule").index(0).name("tags").name("a b");
         assert_eq!(path.to_string(), r#"rule[0].tags["a b"]"#);
+    }
+
+    #[test]
+    fn what_is_printed_is_read_back() {
+        for text in [r#"rule[0].tags["a b"].c-d"#, r#"tags["a\"]b"]"#, "_x", "manifest.spec.replicas"] {
+            assert_eq!(text.parse::<Path>().unwrap().to_string(), text);
+        }
+        assert_eq!("tags['Owner']".parse::<Path>(), r#"tags["Owner"]"#.parse());
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_text_is_told() {
+        let problem = |text: &str| text.parse::<Path>().unwrap_err().to_string();
+        assert_eq!(problem(""), "the name of an attribute is missing at its end");
+        assert_eq!(problem("*"), "the name of an attribute is missing before `*`");
+        assert_eq!(problem("tags."), "the name of an attribute is missing at its end");
+        assert_eq!(problem("a b"), "`.` or `[` is missing before ` b`");
+        let bracket = "`[` at column 2 is followed by neither a number nor a quoted key and `]`";
+        for text in ["a[x]", "a[-1]", "a[0", "a[]", "a[\"b\"", "a['b"] {
+            assert_eq!(problem(text), bracket);
+        }
+        assert_eq!(problem("[0]"), "the name of an attribute is missing before `[`");
     }
 }

@@ -33,6 +33,9 @@ pub struct Attribute {
     pub computed: bool,
     /// Its value is never shown.
     pub sensitive: bool,
+    /// The computed attribute that shows, at the same paths, what became of this argument: `ignoreChanges` leaves what
+    /// stands there. `None`: reading an object brings the argument itself up to date.
+    pub shown_in: Option<Arc<str>>,
     /// One sentence for people.
     pub description: String,
 }

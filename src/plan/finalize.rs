@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use super::conform::{below_config, conform, located};
 use super::progress::marked;
-use super::{Prepared, contract, marks};
+use super::{Prepared, contract, ignore, marks};
 use crate::load::Instance;
 use crate::load::expression::Scope;
 use crate::model::{
@@ -58,6 +58,10 @@ pub fn rehearsal(
     if problems.iter().any(|problem| problem.severity == Severity::Error) {
         return Err(problems);
     }
+    let config = match &prepared.prior {
+        Some(prior) => ignore::keep(config, &prior.value, &instance.ignore_changes, schema),
+        None => config,
+    };
     Ok(PlanRequest {
         prior: prepared.prior.clone(),
         config,

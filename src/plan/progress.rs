@@ -61,8 +61,10 @@ pub(super) struct Progress {
     pub leftovers: Vec<(DeposedKey, Refreshed)>,
     pub imported: Option<Arc<RecordedObject>>,
     import_asked: bool,
-    /// The evaluated configuration, once it fits the schema.
+    /// The evaluated configuration that is asked for, once it fits the schema.
     pub config: Value,
+    /// The evaluated configuration as it is written, when `ignoreChanges` makes another one of it.
+    pub configured: Option<Value>,
     pub replacement: Option<Replacement>,
     /// Warnings on the way.
     pub diagnostics: Vec<Diagnostic>,

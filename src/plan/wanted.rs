@@ -10,7 +10,7 @@ use super::draft::{Block, Draft, Planned};
 use super::progress::{Next, Progress, Refreshed, Replacement, Topic, decided, marked};
 use super::scene::{Id, Scene, Subject};
 use super::seen::{Evaluate, Seen};
-use super::{Question, contract, draw};
+use super::{Question, contract, draw, ignore};
 use crate::load::Instance;
 use crate::model::{
     Action, Diagnostic, Diagnostics, DriverError, ObjectStatus, PlanRequest, PlanResponse, Reason, RecordedObject,
@@ -62,6 +62,11 @@ pub(super) fn evaluate(seen: &Seen<'_, '_>, evaluator: &dyn Evaluate, id: Id, pr
         return block(problems);
     }
     progress.diagnostics.extend(problems);
+    let problems = ignore::check(instance, &schema);
+    if problems.iter().any(|problem| problem.severity == Severity::Error) {
+        return block(problems);
+    }
+    progress.diagnostics.extend(problems);
     progress.config = config;
     let status = prior(subject, progress).map(|object| object.status);
     match status {
@@ -81,15 +86,27 @@ fn prior(subject: Subject<'_>, progress: &Progress) -> Option<Arc<RecordedObject
     }
 }
 
-fn ask_plan(scene: &Scene<'_>, id: Id, progress: &Progress, prior: Option<Arc<RecordedObject>>) -> Next {
+/// Asks what a change would lead to. What is to stay as it is at the object that exists is asked for as it is.
+fn ask_plan(scene: &Scene<'_>, id: Id, progress: &mut Progress, prior: Option<Arc<RecordedObject>>) -> Next {
+    // Of an object that was cut in the making it is asked whether it is as it should be.
+    let kept = prior.as_ref().filter(|prior| prior.status == ObjectStatus::Ready);
+    if let (Some(prior), Some(instance)) = (kept, scene.subjects[id].instance)
+        && !instance.ignore_changes.is_empty()
+    {
+        let schema = scene.types.schema(&instance.type_name).unwrap_or_default();
+        let asked = ignore::keep(progress.config.clone(), &prior.value, &instance.ignore_changes, &schema);
+        progress.configured = Some(std::mem::replace(&mut progress.config, asked));
+    }
     let entropy = draw::entropy(scene.options.seed, scene.address(id));
     let request = PlanRequest { prior, config: progress.config.clone(), entropy, planned_before: None };
     Next::Ask(vec![(Topic::Plan, Question::Plan(request))])
 }
 
 /// A new object, unless none may be made.
-fn plan_new(scene: &Scene<'_>, id: Id, progress: &Progress) -> Next {
+fn plan_new(scene: &Scene<'_>, id: Id, progress: &mut Progress) -> Next {
     let subject = scene.subjects[id];
+    // A new object gets everything as configured.
+    progress.config = progress.configured.take().unwrap_or_else(|| std::mem::take(&mut progress.config));
     if scene.options.namespace_terminating {
         let what = "nothing can be created, since the namespace is terminating";
         let held = Block::held(Diagnostic::error(subject.address, Reason::NamespaceTerminating, what));
@@ -184,12 +201,14 @@ fn judge(scene: &Scene<'_>, id: Id, progress: &mut Progress, response: PlanRespo
     };
     let paths = response.requires_replace.clone();
     let paths = contract::forcing(subject.address, &schema, paths, &base.value, &response.planned)?;
-    let equal = response.planned.same(&base.value) && !response.planned.has_unknown();
+    let ignored = subject.instance.map_or(&[][..], |instance| &instance.ignore_changes);
+    let unchanged = ignore::restore(response.planned.clone(), &base.value, ignored, &schema);
+    let equal = unchanged.same(&base.value) && !unchanged.has_unknown();
     if !paths.is_empty() {
         return Ok(replace(scene, id, progress, Replacement::Attributes(paths)));
     }
     if equal {
-        return Ok(decided(kept(subject, progress, base, response.planned)));
+        return Ok(decided(kept(subject, progress, base, unchanged)));
     }
     if base.status == ObjectStatus::Interrupted {
         return Ok(replace(scene, id, progress, Replacement::Interrupted));

@@ -25,6 +25,8 @@ fn the_api_server_refuses_at_once_what_it_can() {
     assert!(refused(&ns, &policy).contains("Delete"));
     let number = data("item", "one", "suspend: 3");
     assert!(refused(&ns, &number).contains("suspend"));
+    let twice = data("item", "one", "lifecycle: { ignoreChanges: [input, input] }");
+    assert!(refused(&ns, &twice).contains("ignoreChanges"));
     plane.apply(&["-n", &ns], &data("item", "one", ""));
     let other = data("item", "one", "").replace("terraform_data", "kubernetes_object");
     assert!(refused(&ns, &other).contains("immutable"));
@@ -46,6 +48,7 @@ fn one_bad_object_disturbs_no_other() {
         data("after-ring", "\"${ring_a.id}\"", ""),
         data("argument", "one", "").replace("input:", "inptu:"),
         data("attribute", "\"${good.outptu}\"", ""),
+        data("ignored", "one", "lifecycle: { ignoreChanges: [inptu] }"),
         data("fine", "\"${good.output} too\"", ""),
     ];
     plane.apply(&["-n", &ns], &manifests.concat());
@@ -58,6 +61,7 @@ fn one_bad_object_disturbs_no_other() {
         ("ring-a", "DependencyCycle", "ring-b"),
         ("ring-b", "DependencyCycle", "ring-a"),
         ("argument", "InvalidConfig", "inptu"),
+        ("ignored", "InvalidConfig", "spec.lifecycle.ignoreChanges[0]"),
         ("attribute", "InvalidExpression", "outptu"),
     ] {
         let condition = wait_reason(&ns, name, "Ready", reason);

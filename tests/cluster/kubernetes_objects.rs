@@ -97,6 +97,39 @@ fn writes_of(namespace: &str) -> Vec<String> {
 }
 
 #[test]
+fn an_ignored_field_of_a_manifest_is_left_to_others() {
+    let _world = shared();
+    let plane = plane();
+    let ns = plane.namespace("ignored");
+    may_edit(&ns);
+    let ours = |theirs: &str, ours: &str| {
+        let manifest = format!(
+            "{{ apiVersion: v1, kind: ConfigMap, metadata: {{ name: shared }}, data: {{ theirs: {theirs}, ours: {ours} }} }}"
+        );
+        object("shared", &manifest, "lifecycle: { ignoreChanges: [manifest.data.theirs] }")
+    };
+    plane.apply(&["-n", &ns], &ours("first", "one"));
+    wait_ready(&ns, &["shared"]);
+    let data = |key: &str| plane.get(&["-n", &ns, "configmap", "shared"])["data"][key].as_str().map(str::to_owned);
+    assert_eq!(data("theirs").as_deref(), Some("first"));
+
+    plane.kubectl_ok(&[
+        "-n",
+        &ns,
+        "patch",
+        "configmap",
+        "shared",
+        "--type=merge",
+        "-p",
+        r#"{"data":{"theirs":"second"}}"#,
+    ]);
+    plane.apply(&["-n", &ns], &ours("third", "two"));
+    wait_until("our own field is updated", LIMIT, || data("ours").as_deref() == Some("two"));
+    wait_ready(&ns, &["shared"]);
+    assert_eq!(data("theirs").as_deref(), Some("second"));
+}
+
+#[test]
 fn a_tenant_cannot_make_through_purlin_what_it_may_not_make() {
     let _world = shared();
     let plane = plane();

@@ -3,6 +3,7 @@
 
 mod apply;
 mod dev;
+mod documented;
 mod formats;
 mod problems;
 mod sandbox;

@@ -13,6 +13,7 @@ fn resource(name: &str, generation: i64, references: &[&str]) -> Instance {
         references: references.iter().map(reference).collect(),
         create_before_destroy: None,
         prevent_destroy: false,
+        ignore_changes: Arc::new([]),
         deletion_policy: DeletionPolicy::Delete,
         import: None,
         service_account: "default".into(),

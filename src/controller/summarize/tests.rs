@@ -14,6 +14,7 @@ fn instance() -> Instance {
         references: Arc::from([]),
         create_before_destroy: None,
         prevent_destroy: false,
+        ignore_changes: Arc::new([]),
         deletion_policy: DeletionPolicy::Delete,
         import: None,
         service_account: "default".into(),

@@ -32,6 +32,7 @@ fn instance(address: Address, references: Arc<[Reference]>) -> Instance {
         references,
         create_before_destroy: None,
         prevent_destroy: false,
+        ignore_changes: Arc::new([]),
         deletion_policy: DeletionPolicy::Delete,
         import: None,
         service_account: "".into(),

@@ -41,6 +41,7 @@ pub(crate) fn schema() -> Schema {
         optional,
         computed: !optional,
         sensitive,
+        shown_in: None,
         description: String::new(),
     };
     let any = AttributeType::Any;
@@ -82,6 +83,7 @@ pub(crate) fn instance(address: Address) -> Instance {
         references: Arc::new([]),
         create_before_destroy: None,
         prevent_destroy: false,
+        ignore_changes: Arc::new([]),
         deletion_policy: DeletionPolicy::Delete,
         import: None,
         service_account: "".into(),

@@ -83,6 +83,7 @@ impl View<'_> {
     /// Objects to what the plan must not be. Gives what may be destroyed because of it, and whose objects it forgets.
     pub(super) fn judge(&self) -> Result<(BTreeMap<String, Permit>, BTreeSet<String>), String> {
         self.is_whole()?;
+        self.ignores_what_it_must()?;
         let facts = self.facts();
         if self.running.is_empty() && !rules::has_ring(&facts.used) {
             self.creates_first_as_it_must(&facts)?;
@@ -127,6 +128,30 @@ impl View<'_> {
     fn is_going(&self, x: &Address) -> bool {
         let has_object = self.records.get(x).is_some_and(|stored| stored.record.current.is_some());
         self.wish.wants.get(&*x.name).is_some_and(|want| want.deleting) && !has_object
+    }
+
+    /// An update leaves what is ignored as it is; a new object has everything as it is wanted.
+    fn ignores_what_it_must(&self) -> Result<(), String> {
+        let is_running = |x: &Address| self.running.iter().any(|running| running.step.address == *x);
+        for change in self.current_changes().filter(|change| !is_running(&change.address)) {
+            let x = &change.address;
+            let (Some(want), Some(after)) = (self.wish.wanted(&x.name), &change.after) else { continue };
+            for ignored in &want.ignores {
+                let wished = match *ignored {
+                    "label" => format!("l{}", want.label),
+                    _ => format!("s{}", want.shape),
+                };
+                let expected = match (change.action, &change.before) {
+                    (Action::Update, Some(before)) => before.get(ignored).cloned(),
+                    (Action::Create | Action::Replace, _) => Some(Value::from(wished.as_str())),
+                    _ => continue,
+                };
+                if after.get(ignored) != expected.as_ref() {
+                    return Err(format!("{x}: {ignored} is ignored, and planned as {:?}", after.get(ignored)));
+                }
+            }
+        }
+        Ok(())
     }
 
     fn creates_first_as_it_must(&self, facts: &Facts) -> Result<(), String> {
@@ -191,7 +216,9 @@ impl View<'_> {
 
     fn must_be_replaced(&self, x: &Address, id: &str) -> bool {
         let (Some(want), Some(thing)) = (self.wish.wanted(&x.name), self.world.thing(id)) else { return true };
-        if thing.arguments["shape"] != Value::from(format!("s{}", want.shape).as_str()) {
+        if !want.ignores.contains("shape")
+            && thing.arguments["shape"] != Value::from(format!("s{}", want.shape).as_str())
+        {
             return true;
         }
         let changes = |target: &String| {

@@ -23,6 +23,8 @@ pub(super) struct Want {
     pub prevent_destroy: bool,
     pub orphan: bool,
     pub suspended: bool,
+    /// Arguments named by `ignoreChanges`: of `label` and `shape`.
+    pub ignores: BTreeSet<&'static str>,
     /// Being deleted, though its manifest is still there.
     pub deleting: bool,
 }
@@ -161,9 +163,10 @@ impl Wish {
             }
             10 => {
                 let want = self.wants.entry(name.to_owned()).or_default();
-                match dice.below(3) {
+                match dice.below(4) {
                     0 => want.prevent_destroy = !want.prevent_destroy,
                     1 => want.orphan = !want.orphan,
+                    2 => want.ignores = ["label", "shape"].into_iter().filter(|_| dice.chance(60)).collect(),
                     _ => want.suspended = !want.suspended,
                 }
             }
@@ -196,6 +199,7 @@ impl Wish {
         for want in self.wants.values_mut() {
             want.prevent_destroy = false;
             want.suspended = false;
+            want.ignores.clear();
             want.references().into_iter().for_each(|targets| targets.retain(|target| present.contains(target)));
         }
     }
@@ -213,6 +217,7 @@ impl Wish {
         for (name, want) in &self.wants {
             let after: Vec<String> = want.after.iter().map(|target| format!("{{ name: {target} }}")).collect();
             let mut lifecycle = vec![format!("preventDestroy: {}", want.prevent_destroy)];
+            lifecycle.push(format!("ignoreChanges: [{}]", want.ignores.iter().copied().collect::<Vec<_>>().join(", ")));
             lifecycle.extend(want.create_first.map(|flag| format!("createBeforeDestroy: {flag}")));
             write!(
                 text,

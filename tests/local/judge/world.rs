@@ -238,6 +238,7 @@ impl Driver for World {
             optional: !computed,
             computed,
             sensitive: false,
+            shown_in: None,
             description: String::new(),
         };
         let arguments = ARGUMENTS.iter().map(|name| (Arc::from(*name), attribute(false)));
