@@ -52,7 +52,7 @@ const PATIENCE: Duration = Duration::from_mins(20);
 const IDLE: Duration = Duration::from_secs(30);
 
 /// How long nothing must have been written before the controller counts as idle.
-const QUIET: Duration = Duration::from_secs(5);
+const QUIET: Duration = Duration::from_secs(10);
 
 /// How many of the settled objects are changed, one after the other.
 const CHANGES: usize = 20;

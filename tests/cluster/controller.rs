@@ -54,6 +54,7 @@ impl Controller {
             .env("POD_NAMESPACE", NAMESPACE)
             .env("POD_NAME", &pod)
             .env("POD_UID", uid)
+            .envs(literal_env(&template))
             .stdin(Stdio::null())
             .stdout(output.try_clone().expect("a second handle"))
             .stderr(output)
@@ -139,6 +140,12 @@ impl Drop for Controller {
 
 fn strings(list: &Value) -> Vec<&str> {
     list.as_array().into_iter().flatten().filter_map(Value::as_str).collect()
+}
+
+/// The variables that the chart gives the container a value for.
+fn literal_env(template: &Value) -> Vec<(&str, &str)> {
+    let entries = template["spec"]["containers"][0]["env"].as_array().map(Vec::as_slice).unwrap_or_default();
+    entries.iter().filter_map(|entry| Some((entry["name"].as_str()?, entry["value"].as_str()?))).collect()
 }
 
 /// The Pod template of the chart's Deployment, with a metrics port of its own.
