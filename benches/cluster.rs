@@ -90,7 +90,7 @@ async fn run() {
         new_objects(&server, &limits, objects).await;
     }
     if chains > 0 {
-        config_maps(&server, chains).await;
+        config_maps(&server, &limits, chains).await;
     }
     if many > 0 {
         settled(&server, process, before, many).await;
@@ -120,6 +120,11 @@ impl Server {
         Api::namespaced_with(self.client.clone(), namespace, &kind)
     }
 
+    fn config_maps(&self, namespace: &str) -> Api<DynamicObject> {
+        let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("", "v1", "ConfigMap"));
+        Api::namespaced_with(self.client.clone(), namespace, &kind)
+    }
+
     async fn create(&self, namespace: &str, manifests: Vec<Value>) {
         let api = self.resources(namespace);
         let objects = manifests.into_iter().map(|manifest| serde_json::from_value(manifest).expect("an object"));
@@ -141,6 +146,9 @@ const PATCH: &str = "patch Resource";
 const STATUS: &str = "patch Resource status";
 const NEW_SECRET: &str = "create Secret";
 const SECRET: &str = "update Secret";
+/// Each object that is made is looked for first.
+const LOOK: &str = "get configmaps";
+const APPLY: &str = "patch configmaps";
 
 async fn probe(server: &Server) -> Limits {
     const COUNT: usize = 1_000;
@@ -182,6 +190,19 @@ async fn probe(server: &Server) -> Limits {
         self::rate(COUNT, async |number| secrets.replace(&name(number), &post, &secret(number, "b")).await.map(drop))
             .await;
     limits.insert(SECRET, rate);
+
+    let maps = server.config_maps(&namespace);
+    let rate = self::rate(COUNT, async |number| maps.get_opt(&name(number)).await.map(drop)).await;
+    limits.insert(LOOK, rate);
+    let apply = PatchParams::apply("purlin").force();
+    let map = |number: usize| {
+        json!({"apiVersion": "v1", "kind": "ConfigMap",
+               "metadata": {"name": name(number), "annotations": {"purlin.dev/owner": "a/b/c/d"}},
+               "data": {"after": "nothing"}})
+    };
+    let rate =
+        self::rate(COUNT, async |number| maps.patch(&name(number), &apply, &Patch::Apply(map(number))).await.map(drop));
+    limits.insert(APPLY, rate.await);
 
     println!("\nthe API server alone, {CLIENTS} clients");
     limits.iter().for_each(|(what, rate)| println!("  {what:<28} {rate:>8.0} /s"));
@@ -275,18 +296,22 @@ async fn new_objects(server: &Server, limits: &Limits, count: usize) {
     let manifests = (0..count).map(|number| data(number, 3)).collect();
     let (took, writes) = create_and_wait(server, &namespace, manifests).await;
     println!("\n{count} new terraform_data, chains of three: {:.2} s", took.as_secs_f64());
-    let mut cost = count as f64 / limits.0[CREATE];
-    for (kind, number) in counted(&writes) {
-        let rate = limits.0.get(kind.as_str()).copied();
-        cost += rate.map_or(0.0, |rate| number as f64 / rate);
-        let known =
-            rate.map_or("not counted into the cost".to_owned(), |rate| format!("{:.2} s", number as f64 / rate));
-        println!("  {kind:<28} {number:>7}  {known}");
-    }
-    println!("  creates and writes alone cost {cost:.2} s; ratio {:.2} (budget 2)", took.as_secs_f64() / cost);
+    tell_cost(limits, count, took, &counted(&writes));
 }
 
-async fn config_maps(server: &Server, chains: usize) {
+/// What the requests cost at the server's own limits, beside the time that it took.
+fn tell_cost(limits: &Limits, count: usize, took: Duration, requests: &BTreeMap<String, usize>) {
+    let mut cost = count as f64 / limits.0[CREATE];
+    for (kind, number) in requests {
+        let known = limits.0.get(kind.as_str()).map(|rate| *number as f64 / rate);
+        cost += known.unwrap_or_default();
+        let told = known.map_or("not counted into the cost".to_owned(), |seconds| format!("{seconds:.2} s"));
+        println!("  {kind:<28} {number:>7}  {told}");
+    }
+    println!("  creates and requests alone cost {cost:.2} s; ratio {:.2} (budget 2)", took.as_secs_f64() / cost);
+}
+
+async fn config_maps(server: &Server, limits: &Limits, chains: usize) {
     let namespace = server.plane.namespace("maps");
     let account = format!("--serviceaccount={namespace}:default");
     server.plane.kubectl_ok(&["-n", &namespace, "create", "rolebinding", "edit", "--clusterrole=edit", &account]);
@@ -294,7 +319,9 @@ async fn config_maps(server: &Server, chains: usize) {
     let (took, writes) = create_and_wait(server, &namespace, (0..count).map(config_map).collect()).await;
     let rate = count as f64 / took.as_secs_f64();
     println!("\n{chains} chains of three ConfigMaps: {:.2} s, {rate:.0} objects/s (budget 160)", took.as_secs_f64());
-    counted(&writes).iter().for_each(|(kind, number)| println!("  {kind:<28} {number:>7}"));
+    let mut requests = counted(&writes);
+    requests.insert(LOOK.to_owned(), count);
+    tell_cost(limits, count, took, &requests);
 }
 
 // --- Many settled objects -------------------------------------------------------------------------------------------
