@@ -21,3 +21,4 @@ pub use decode::from_api;
 pub use expression::{Scope, Template};
 pub use intern::Interner;
 pub use source::{Loaded, read};
+pub(crate) use suggest::closest;

@@ -22,6 +22,7 @@ mod progress;
 pub mod render;
 mod scene;
 mod seen;
+pub mod select;
 mod settle;
 mod wanted;
 

@@ -94,7 +94,18 @@ pub struct PlanningArgs {
     #[arg(long, value_name = "ADDRESS")]
     pub replace: Vec<String>,
     #[command(flatten)]
+    pub selecting: SelectArgs,
+    #[command(flatten)]
     pub refreshing: RefreshArgs,
+}
+
+/// What a plan is about.
+#[derive(Clone, Debug, Default, Args)]
+pub struct SelectArgs {
+    /// Only this object, or all instances of this name, with everything it needs; in `destroy` with everything that
+    /// needs it. May be given more than once. All others are left exactly as they are.
+    #[arg(long = "target", value_name = "ADDRESS")]
+    pub targets: Vec<String>,
 }
 
 /// What is read before it is compared, and how much at once.
@@ -142,6 +153,8 @@ pub struct ApplyArgs {
 pub struct DestroyArgs {
     #[command(flatten)]
     pub target: TargetArgs,
+    #[command(flatten)]
+    pub selecting: SelectArgs,
     #[command(flatten)]
     pub refreshing: RefreshArgs,
     #[command(flatten)]

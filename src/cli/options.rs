@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::args::{ClusterArgs, FileArgs, Format, Listening, PlanningArgs, RefreshArgs, RefreshChoice, TargetArgs};
+use super::args::{
+    ClusterArgs, FileArgs, Format, Listening, PlanningArgs, RefreshArgs, RefreshChoice, SelectArgs, TargetArgs,
+};
 use super::failure::Failure;
 use crate::execute::Limits;
 use crate::model::Address;
@@ -105,6 +107,8 @@ impl Cluster {
 /// How to plan.
 #[derive(Clone, Debug, Default)]
 pub struct Planning {
+    /// Only these, with what they need; empty: everything.
+    pub targets: BTreeSet<Address>,
     /// Replace these though nothing requires it.
     pub replace: BTreeSet<Address>,
     /// What is read first.
@@ -116,13 +120,17 @@ pub struct Planning {
 impl Planning {
     /// The meaning of the flags of `plan`, `apply` and `graph`.
     pub fn new(args: &PlanningArgs) -> anyhow::Result<Self> {
-        let replace = args.replace.iter().map(|text| address(text)).collect::<anyhow::Result<_>>()?;
-        Ok(Self { replace, ..Self::refreshing(&args.refreshing) })
+        Ok(Self { replace: addresses(&args.replace)?, ..Self::selecting(&args.selecting, &args.refreshing)? })
     }
 
-    /// The meaning of the flags of commands that replace nothing.
+    /// The meaning of the flags of `destroy`.
+    pub fn selecting(selecting: &SelectArgs, refreshing: &RefreshArgs) -> anyhow::Result<Self> {
+        Ok(Self { targets: addresses(&selecting.targets)?, ..Self::refreshing(refreshing) })
+    }
+
+    /// The meaning of the flags of commands that are about everything.
     pub fn refreshing(args: &RefreshArgs) -> Self {
-        Self { replace: BTreeSet::new(), refresh: args.refresh, limits: limits(args.parallelism) }
+        Self { refresh: args.refresh, limits: limits(args.parallelism), ..Self::default() }
     }
 
     /// Planning without asking how the objects are: for commands that only look.
@@ -139,6 +147,10 @@ fn limits(parallelism: Option<u32>) -> Limits {
         limits.per_namespace = parallelism;
     }
     limits
+}
+
+fn addresses(texts: &[String]) -> anyhow::Result<BTreeSet<Address>> {
+    texts.iter().map(|text| address(text)).collect()
 }
 
 /// An address as the user wrote it.

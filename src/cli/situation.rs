@@ -8,9 +8,9 @@ use super::failure::Failure;
 use super::options::Planning;
 use crate::execute::{self, Adoption, Engine};
 use crate::graph::{self, ActionGraph};
-use crate::load::Config;
+use crate::load::{self, Config};
 use crate::model::{Action, Address, Change, Diagnostic, Diagnostics, Reason, Recorded, Severity, Value};
-use crate::plan::{Held, Mode, Plan, PlanOptions, Refresh, RunningStep};
+use crate::plan::{Held, Mode, Plan, PlanOptions, Refresh, RunningStep, select};
 
 /// Desired and recorded state of one namespace.
 #[derive(Clone, Debug, Default)]
@@ -61,10 +61,10 @@ impl Purpose {
 impl Situation {
     /// Plans, and orders the steps.
     pub async fn plan(&self, engine: &Engine, planning: &Planning, purpose: Purpose) -> anyhow::Result<Planned> {
-        self.require_known(&planning.replace)?;
         let options = PlanOptions {
             mode: purpose.mode,
             refresh: refresh(planning.refresh),
+            targets: planning.targets.clone(),
             replace: planning.replace.clone(),
             held: self.held.clone(),
             running: purpose.running,
@@ -75,6 +75,7 @@ impl Situation {
             ..PlanOptions::default()
         };
         let plan = execute::plan(engine, &self.config, &self.recorded, &options).await;
+        require_known(&plan, planning)?;
         let (graph, warnings) = graph::build(&plan, &self.config, &self.recorded, &options.running);
         let diagnostics = self.all_diagnostics(&plan, warnings);
         Ok(Planned { plan, graph, diagnostics })
@@ -96,18 +97,6 @@ impl Situation {
         }
     }
 
-    fn require_known(&self, replace: &BTreeSet<Address>) -> anyhow::Result<()> {
-        let known =
-            |address: &&Address| self.config.instances.contains_key(*address) || self.recorded.contains_key(*address);
-        match replace.iter().find(|address| !known(address)) {
-            None => Ok(()),
-            Some(address) => Err(Failure::hinted(
-                format!("--replace names `{address}`, which is neither wanted nor recorded"),
-                "`purlin get` lists the objects",
-            )),
-        }
-    }
-
     /// What reading found may have been repeated by the plan, as the reason for which it holds something.
     fn all_diagnostics(&self, plan: &Plan, warnings: Diagnostics) -> Diagnostics {
         let general: Vec<&Diagnostic> = plan.diagnostics.iter().filter(|found| found.address.is_none()).collect();
@@ -116,6 +105,40 @@ impl Situation {
         all.extend(warnings);
         all
     }
+}
+
+/// What the flags name must be there, and what is to be replaced must be selected. The plan has every object.
+fn require_known(plan: &Plan, planning: &Planning) -> anyhow::Result<()> {
+    let known = |target: &Address| plan.changes.iter().any(|change| select::means(target, &change.address));
+    if let Some(target) = planning.targets.iter().find(|target| !known(target)) {
+        return Err(unknown("--target", target, plan));
+    }
+    for address in &planning.replace {
+        let change = plan.changes.iter().find(|change| change.address == *address && change.deposed.is_none());
+        match change {
+            None => return Err(unknown("--replace", address, plan)),
+            Some(change) if change.because.as_deref() == Some(select::NOT_SELECTED) => {
+                let message = format!("--replace names `{address}`, which --target leaves out");
+                return Err(Failure::hinted(message, format!("add `--target {address}`")));
+            }
+            Some(_) => {}
+        }
+    }
+    Ok(())
+}
+
+fn unknown(flag: &str, address: &Address, plan: &Plan) -> anyhow::Error {
+    let message = format!("{flag} names `{address}`, which is neither wanted nor recorded");
+    let instances: Vec<&Address> =
+        plan.changes.iter().map(|change| &change.address).filter(|other| other.name == address.name).collect();
+    let text = address.to_string();
+    let names: Vec<String> = plan.changes.iter().map(|change| change.address.to_string()).collect();
+    let hint = match (instances.as_slice(), load::closest(&text, names.iter().map(String::as_str))) {
+        ([first, ..], _) => format!("there is `{first}`"),
+        ([], Some(meant)) => format!("did you mean `{meant}`?"),
+        ([], None) => "`purlin get` lists the objects".to_owned(),
+    };
+    Failure::hinted(message, hint)
 }
 
 /// Records do not say yet when they were last read, so none is known to be due.

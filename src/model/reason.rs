@@ -88,6 +88,8 @@ reasons! {
     FixedIdentity,
     /// Suspended by `spec.suspend` or the annotation `purlin.dev/paused`.
     Suspended,
+    /// The plan is about other objects (`--target`), so this one is left as it is.
+    NotSelected,
     /// The service account may not do what is needed.
     Forbidden,
     /// The source of the desired state could not be read whole, so nothing is destroyed as an orphan.

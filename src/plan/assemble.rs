@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::draft::{Block, Draft, LeftoverDraft};
 use super::inherit::Inheritance;
 use super::scene::{Id, Scene, Subject};
-use super::{EffectiveLifecycle, Mode, Plan, Prepared, draw, settle};
+use super::{EffectiveLifecycle, Mode, Plan, Prepared, draw, select, settle};
 use crate::load::{DeletionPolicy, Instance};
 use crate::model::{
     Action, Address, Change, DeposedKey, Diagnostic, Diagnostics, Reason, RecordedObject, ReplaceOrder, Severity, Value,
@@ -32,12 +32,15 @@ pub(super) fn assemble(scene: &Scene<'_>, drafts: Vec<Option<Draft>>, flags: &In
     for (id, draft) in drafts.into_iter().enumerate() {
         let Some(mut draft) = draft else { continue };
         let subject = scene.subjects[id];
-        let leftovers = std::mem::take(&mut draft.leftovers);
+        if scene.is_selected(id) {
+            draft_diagnostics(scene, id, &mut draft, flags, &mut diagnostics);
+        }
         let blocked = draft.block.as_deref().map(Block::reason);
-        draft_diagnostics(scene, id, &mut draft, flags, &mut diagnostics);
         if let Some(step) = prepare(scene, id, &mut draft, flags) {
             prepared.push((subject.address.clone(), step));
         }
+        select::at_rest(&mut draft);
+        let leftovers = std::mem::take(&mut draft.leftovers);
         if shown(subject, &draft, &leftovers) {
             plan.changes.push(change(scene, id, draft));
         }
@@ -52,6 +55,7 @@ pub(super) fn assemble(scene: &Scene<'_>, drafts: Vec<Option<Draft>>, flags: &In
     plan.prepared = prepared.into_iter().collect();
     plan.diagnostics = diagnostics.in_order(scene);
     plan.diagnostics.extend(again);
+    plan.diagnostics.extend(select::warning(scene));
     plan
 }
 

@@ -120,7 +120,8 @@ fn going(scene: &Scene<'_>, subject: Subject<'_>, object: &Arc<RecordedObject>, 
     };
     let because = match (leftover, scene.options.mode, subject.instance.is_some()) {
         (true, ..) => "left over from a replacement",
-        (false, Mode::Destroy, _) => "everything is to be destroyed",
+        (false, Mode::Destroy, _) if scene.selected.is_empty() => "everything is to be destroyed",
+        (false, Mode::Destroy, _) => "selected, or depends on what is selected",
         (false, Mode::Normal, true) => "the Resource is being deleted",
         (false, Mode::Normal, false) => "no longer wanted",
     };

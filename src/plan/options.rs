@@ -55,6 +55,8 @@ pub struct PlanOptions {
     pub mode: Mode,
     /// What is read first.
     pub refresh: Refresh,
+    /// Only these, with what they need (`--target`): instances, or names of whole Resources. Empty: everything.
+    pub targets: BTreeSet<Address>,
     /// Replace these though nothing requires it (`--replace`).
     pub replace: BTreeSet<Address>,
     /// Objects that the caller vouches for: neither they nor what they read has changed since they were last found

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use super::draft::{Block, Draft};
 use super::scene::{Id, Scene, Subject};
 use super::seen::Seen;
-use super::{Mode, Refresh, RunningStep, cycle, leaving, wanted};
+use super::{Mode, Refresh, RunningStep, cycle, leaving, select, wanted};
 use crate::load::{Config, Instance};
 use crate::model::{Action, Address, Diagnostic, ObjectStatus, Operation, Path, Reason, Severity};
 
@@ -67,10 +67,13 @@ fn running_draft(subject: Subject<'_>, running: &RunningStep) -> Draft {
     }
 }
 
-/// Why nothing at all may be done about an object. The caller's reason comes first: it knows most.
+/// Why nothing at all may be done about an object. What is not selected is nobody's trouble; then the caller's reason comes first: it knows most.
 fn frozen(scene: &Scene<'_>, id: Id, ring: Option<&Diagnostic>) -> Option<Block> {
     let subject = scene.subjects[id];
     let address = subject.address;
+    if !scene.is_selected(id) {
+        return Some(select::left_out(address));
+    }
     let importing = subject.wanted && wanted::import_of(scene, id).is_some();
     let held = scene.options.held.get(address);
     if let Some(held) = held.filter(|held| !(importing && held.reason == Reason::CreateOutcomeUnknown)) {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use indexmap::IndexMap;
 
-use super::{Mode, PlanOptions, Refresh, RunningStep, Types};
+use super::{Mode, PlanOptions, Refresh, RunningStep, Types, select};
 use crate::load::{Config, DeletionPolicy, Instance, Reference};
 use crate::model::{Address, DeposedKey, InstanceKey, Record, Recorded, RecordedObject, Severity};
 
@@ -50,6 +50,8 @@ pub(super) struct Scene<'a> {
     pub running: BTreeMap<Id, &'a RunningStep>,
     /// Destroys of leftovers under way.
     pub running_leftovers: BTreeMap<(Id, DeposedKey), &'a RunningStep>,
+    /// Whether the plan is about an object; empty when it is about all.
+    pub selected: Vec<bool>,
     ids: IndexMap<&'a Address, ()>,
     refers_to_itself: bool,
 }
@@ -113,7 +115,7 @@ impl Lists {
     }
 
     /// The same edges from their ends.
-    fn turned(&self) -> Self {
+    pub fn turned(&self) -> Self {
         let mut counts = vec![0_u32; self.ends.len()];
         for item in &self.items {
             counts[*item as usize] += 1;
@@ -160,6 +162,7 @@ impl<'a> Scene<'a> {
             missing: BTreeMap::new(),
             running: BTreeMap::new(),
             running_leftovers: BTreeMap::new(),
+            selected: Vec::new(),
         };
         for running in &options.running {
             if let Some(id) = scene.find(&running.step.address) {
@@ -170,6 +173,7 @@ impl<'a> Scene<'a> {
             }
         }
         scene.connect();
+        scene.selected = select::selected(&scene, options);
         scene
     }
 
@@ -246,6 +250,11 @@ impl<'a> Scene<'a> {
             }
         }
         self.refers_to_itself || ordered < count
+    }
+
+    /// Whether the plan is about an object.
+    pub fn is_selected(&self, id: Id) -> bool {
+        self.selected.get(id).is_none_or(|selected| *selected)
     }
 
     /// Whether the objects of a record are to be read before they are compared.

@@ -8,6 +8,7 @@ mod json;
 mod properties;
 mod records;
 mod scale;
+mod selecting;
 mod table;
 mod values;
 pub(super) mod world;

@@ -5,6 +5,8 @@ mod apply;
 mod dev;
 mod documented;
 mod formats;
+mod pages;
 mod problems;
+mod selecting;
 mod sandbox;
 mod state;

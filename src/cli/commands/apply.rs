@@ -21,7 +21,7 @@ pub async fn apply(args: ApplyArgs, console: Console) -> anyhow::Result<Exit> {
 
 /// Runs `purlin destroy`. Without files the records alone say what there is to destroy.
 pub async fn destroy(args: DestroyArgs, console: Console) -> anyhow::Result<Exit> {
-    let planning = Planning::refreshing(&args.refreshing);
+    let planning = Planning::selecting(&args.selecting, &args.refreshing)?;
     let files = Target::decide(args.target).files_only("destroy")?;
     carry_out(&files, &planning, Purpose::destroy(), &args.doing, console).await
 }

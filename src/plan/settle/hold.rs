@@ -3,7 +3,7 @@
 //! An object stays with its edges when it cannot be planned or carried out, when it is wanted, or when its own destroy
 //! is held. From there every destroy is held along recorded edges, through every object, whatever its step.
 
-use crate::model::{Action, Diagnostic, ObjectStatus, Reason, RecordedObject};
+use crate::model::{Action, Diagnostic, ObjectStatus, Reason, RecordedObject, Severity};
 use crate::plan::draft::{Block, Draft};
 use crate::plan::leaving::all_destroys_held;
 use crate::plan::scene::{Id, Scene};
@@ -85,7 +85,11 @@ impl Search<'_, '_> {
             } else if draft.action == Action::Replace && !draft.create_first {
                 blocks.push((id, block.clone()));
             } else if draft.action == Action::Replace && draft.hold_destroy.is_none() {
-                draft.hold_destroy = Some(Box::new(block.clone()));
+                // Nothing goes wrong: the rest is for a later apply, as the selection has it.
+                let mut block = block.clone();
+                let later = |user: Id| !self.scene.is_selected(user);
+                block.diagnostics.iter_mut().filter(|_| later(user)).for_each(|told| told.severity = Severity::Warning);
+                draft.hold_destroy = Some(Box::new(block));
                 changed = true;
             }
             for leftover in draft.leftovers.iter_mut().filter(|leftover| leftover.goes()) {
@@ -112,6 +116,10 @@ impl Search<'_, '_> {
             return Block::held(waits).waiting_for([user]);
         }
         let (what, hint) = match why {
+            Some(Reason::NotSelected) => (
+                format!("still used by `{user_address}`, which is not selected"),
+                format!("select it too: `--target {user_address}`"),
+            ),
             Some(reason) => (
                 format!("still used by `{user_address}`, which is blocked: {reason}"),
                 format!("resolve what blocks `{user_address}` first"),

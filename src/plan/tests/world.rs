@@ -246,6 +246,7 @@ impl World {
             "cap" => options.max_failed_creates = value.map(|cap| cap.parse().unwrap()),
             "settled" => options.settled = words.addresses("settled").into_iter().collect(),
             "replace" => options.replace = words.addresses("replace").into_iter().collect(),
+            "target" => options.targets = words.addresses("target").into_iter().collect(),
             "keep" => {
                 let reason = Reason::CustomResourceDefinitionDeleted;
                 options.hold_destroys = Some(held(reason, "a CRD is being deleted"));

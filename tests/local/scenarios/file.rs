@@ -12,7 +12,7 @@
 //! - `recovery: repeat|find|unknown`: how creates are recovered; in the first round only.
 //! - `clock: <seconds>`: so much time passes before the round.
 //!
-//! `== options`, a line each: `mode: destroy`, `refresh: none`, `replace: <address>`, `parallel: <n>`,
+//! `== options`, a line each: `mode: destroy`, `refresh: none`, `replace: <address>`, `target: <address>`, `parallel: <n>`,
 //! `failed creates: <cap>`, `holder: unknown` (of open intents), `cluster` (Resources have UIDs and marks, and records
 //! without a Resource are abandoned), `deleting: <address>`, `show: values`.
 
@@ -77,6 +77,7 @@ pub(super) struct Options {
     pub destroy: bool,
     pub refresh_none: bool,
     pub replace: Vec<Address>,
+    pub target: Vec<Address>,
     pub parallel: Option<usize>,
     pub failed_creates: Option<u32>,
     pub holder_unknown: bool,
@@ -125,6 +126,7 @@ impl Round {
                 ("mode", "destroy") => options.destroy = true,
                 ("refresh", "none") => options.refresh_none = true,
                 ("replace", value) => options.replace.push(address(value)?),
+                ("target", value) => options.target.push(address(value)?),
                 ("parallel", value) => {
                     options.parallel = Some(value.parse().map_err(|_| format!("no number: {value}"))?);
                 }

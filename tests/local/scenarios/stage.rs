@@ -405,6 +405,7 @@ fn plan_options(
         mode: if options.destroy { Mode::Destroy } else { Mode::Normal },
         refresh: if options.refresh_none { Refresh::None } else { Refresh::All },
         replace: options.replace.iter().cloned().collect(),
+        targets: options.target.iter().cloned().collect(),
         held: held.map(|(address, held)| (address.clone(), held.clone())).collect(),
         running: running.clone(),
         seed,

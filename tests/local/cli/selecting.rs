@@ -1,0 +1,69 @@
+//! `--target` and `--replace`.
+
+use super::sandbox::{Sandbox, manifest};
+
+fn chain() -> Sandbox {
+    let sandbox = Sandbox::new();
+    sandbox.objects(&[("a", &[]), ("b", &["a"]), ("c", &["b"]), ("other", &[])]);
+    sandbox
+}
+
+#[test]
+fn only_targets_and_what_they_need_are_made() {
+    let sandbox = chain();
+    let ran = sandbox.run(&["apply", "-f", "files", "--target", "b", "--yes"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(ran.stderr.contains("warning: targeting is in effect: 2 object(s)"), "{ran:?}");
+    assert_eq!(sandbox.recorded(), ["a", "b"]);
+    sandbox.ok(&["apply", "-f", "files", "--target", "b", "--target", "other", "--yes"]);
+    assert_eq!(sandbox.recorded(), ["a", "b", "other"]);
+}
+
+#[test]
+fn a_targeted_destroy_takes_dependents() {
+    let sandbox = chain();
+    sandbox.ok(&["apply", "-f", "files", "--yes"]);
+    sandbox.ok(&["destroy", "--target", "b", "--yes"]);
+    assert_eq!(sandbox.recorded(), ["a", "other"]);
+}
+
+#[test]
+fn what_is_not_selected_is_in_the_plan_with_nothing_to_do() {
+    let sandbox = chain();
+    let plan = sandbox.json(&["plan", "-f", "files", "--target", "a", "-o", "json"]);
+    let told: Vec<(&str, &str)> = plan["changes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|change| (change["action"].as_str().unwrap(), change["reason"].as_str().unwrap()))
+        .collect();
+    assert_eq!(told, [("Create", ""), ("NoOp", "not selected"), ("NoOp", "not selected"), ("NoOp", "not selected")]);
+    assert_eq!(plan["diagnostics"][0]["severity"], "warning");
+    assert_eq!(sandbox.run(&["plan", "-f", "files", "--target", "a", "--detailed-exitcode"]).code, Some(2));
+}
+
+#[test]
+fn an_unknown_address_is_an_error_with_a_suggestion() {
+    let sandbox = Sandbox::new();
+    sandbox.write("files/a.yaml", &manifest("database", &[]));
+    for flag in ["--target", "--replace"] {
+        let ran = sandbox.run(&["plan", "-f", "files", flag, "databse"]);
+        assert!(ran.one_error().contains(&format!("{flag} names `databse`")), "{ran:?}");
+        assert!(ran.stderr.contains("did you mean `database`?"), "{ran:?}");
+        assert_eq!(ran.stdout, "");
+        sandbox.run(&["plan", "-f", "files", flag, "a["]).one_error();
+    }
+    assert!(sandbox.run(&["apply", "-f", "files", "--target", "x", "--yes"]).one_error().contains("`x`"));
+    assert_eq!(sandbox.recorded(), [""; 0]);
+}
+
+#[test]
+fn what_is_to_be_replaced_must_be_selected() {
+    let sandbox = chain();
+    sandbox.ok(&["apply", "-f", "files", "--yes"]);
+    let ran = sandbox.run(&["plan", "-f", "files", "--replace", "other", "--target", "a"]);
+    assert!(ran.one_error().contains("--replace names `other`, which --target leaves out"), "{ran:?}");
+    let plan = sandbox.json(&["plan", "-f", "files", "--replace", "other", "-o", "json"]);
+    assert_eq!(plan["changes"][3]["action"], "Replace");
+    sandbox.ok(&["apply", "-f", "files", "--replace", "other", "--target", "other", "--yes"]);
+}
