@@ -18,6 +18,7 @@ pub mod narrate;
 pub mod options;
 pub mod output;
 pub mod progress;
+pub mod saved;
 pub mod show;
 pub mod signals;
 pub mod situation;
@@ -82,6 +83,11 @@ fn run(command: Command, console: Console) -> anyhow::Result<Exit> {
         Command::Graph(args) => local_runtime()?.block_on(c::graph::run(args, console)),
         Command::Explain(args) => local_runtime()?.block_on(c::explain::run(args, console)),
         Command::Get(args) => local_runtime()?.block_on(c::get::run(args, console)),
+        Command::Tree(args) => local_runtime()?.block_on(c::tree::run(args, console)),
+        Command::Import(args) => local_runtime()?.block_on(c::import::run(args, console)),
+        Command::Suspend(args) => local_runtime()?.block_on(c::switch::suspend(args, console)),
+        Command::Resume(args) => local_runtime()?.block_on(c::switch::resume(args, console)),
+        Command::Reconcile(args) => local_runtime()?.block_on(c::switch::reconcile(args, console)),
         Command::State(command) => local_runtime()?.block_on(state::command::run(command, console)),
         Command::Controller(args) => {
             Builder::new_multi_thread().enable_all().build()?.block_on(c::controller::run(*args))

@@ -13,7 +13,7 @@ pub mod recover;
 pub mod run;
 mod step;
 
-pub use consult::plan;
+pub use consult::{import, plan};
 pub use engine::{Engine, Limits};
 pub use failure::Failure;
 pub use journal::{Journal, JournalError};

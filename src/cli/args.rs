@@ -35,6 +35,16 @@ pub enum Command {
     Explain(ExplainArgs),
     /// List objects and whether they are ready.
     Get(GetArgs),
+    /// Show objects with what they depend on below them.
+    Tree(TreeArgs),
+    /// Begin to manage an existing object, or print a manifest for it.
+    Import(ImportArgs),
+    /// Leave a Resource of a cluster alone until it is resumed.
+    Suspend(ResourceArgs),
+    /// Care for a suspended Resource again.
+    Resume(ResourceArgs),
+    /// Have the controller look at a Resource now, outside of its interval.
+    Reconcile(ResourceArgs),
     /// Look at records, and repair them.
     #[command(subcommand)]
     State(StateCommand),
@@ -93,6 +103,9 @@ pub struct PlanningArgs {
     /// Replace this object though nothing requires it; may be given more than once.
     #[arg(long, value_name = "ADDRESS")]
     pub replace: Vec<String>,
+    /// Change nothing: read what is recorded, and let the records follow.
+    #[arg(long, conflicts_with = "replace")]
+    pub refresh_only: bool,
     #[command(flatten)]
     pub selecting: SelectArgs,
     #[command(flatten)]
@@ -126,6 +139,9 @@ pub struct PlanArgs {
     pub target: TargetArgs,
     #[command(flatten)]
     pub planning: PlanningArgs,
+    /// Save the plan, for `purlin apply FILE`. The file holds sensitive values, and only its owner may read it.
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
     /// How to print.
     #[arg(short = 'o', long, value_enum, default_value_t = Format::Text)]
     pub output: Format,
@@ -140,6 +156,10 @@ pub struct PlanArgs {
 /// `purlin apply`.
 #[derive(Debug, Args)]
 pub struct ApplyArgs {
+    /// A plan that `purlin plan --out` has saved: exactly that is carried out, without a question.
+    #[arg(value_name = "PLANFILE", conflicts_with_all =
+        ["filenames", "state", "context", "namespace", "replace", "refresh_only", "targets", "refresh"])]
+    pub plan: Option<PathBuf>,
     #[command(flatten)]
     pub target: TargetArgs,
     #[command(flatten)]
@@ -223,6 +243,41 @@ pub struct GetArgs {
     /// How to print.
     #[arg(short = 'o', long, value_enum, default_value_t = Format::Text)]
     pub output: Format,
+}
+
+/// `purlin tree`.
+#[derive(Debug, Args)]
+pub struct TreeArgs {
+    /// Only this name, or the address of one instance, with what it depends on.
+    pub name: Option<String>,
+    #[command(flatten)]
+    pub target: TargetArgs,
+}
+
+/// `purlin import`.
+#[derive(Debug, Args)]
+pub struct ImportArgs {
+    /// Where the object is to be recorded: the address of a manifest, or a name for a new one.
+    pub address: String,
+    /// The id of the object, as its type has it: `v1/ConfigMap/shop/site` for `kubernetes_object`.
+    pub id: String,
+    #[command(flatten)]
+    pub target: TargetArgs,
+    /// The type, when there is no manifest yet: then one is printed.
+    #[arg(long = "type", value_name = "TYPE")]
+    pub type_name: Option<String>,
+    /// Write the printed manifest to this file, which must not exist.
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+}
+
+/// `purlin suspend`, `resume`, `reconcile`.
+#[derive(Debug, Args)]
+pub struct ResourceArgs {
+    /// The name of the Resource.
+    pub name: String,
+    #[command(flatten)]
+    pub target: TargetArgs,
 }
 
 /// `purlin state`.

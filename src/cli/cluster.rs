@@ -215,6 +215,24 @@ fn refused(failure: &Failure) -> anyhow::Error {
     CommandFailure::hinted(format!("the records cannot be used: {failure}"), hint)
 }
 
+/// Changes a Resource as its user would. `patch` gives a merge patch, or nothing when it is so already.
+pub async fn change(
+    target: &Cluster,
+    name: &str,
+    console: Console,
+    patch: impl Fn(&Resource) -> Option<serde_json::Value>,
+) -> anyhow::Result<bool> {
+    let connection = Connection::announced(target, console).await?;
+    let found = connection.resources().get_opt(name).await.map_err(explained)?;
+    let found = found.ok_or_else(|| {
+        CommandFailure::hinted(format!("there is no Resource `{name}`"), "`purlin get` lists all of them")
+    })?;
+    let Some(patch) = patch(&found) else { return Ok(false) };
+    let params = PatchParams { field_manager: Some("purlin-cli".to_owned()), ..PatchParams::default() };
+    connection.resources().patch(name, &params, &Patch::Merge(patch)).await.map_err(explained)?;
+    Ok(true)
+}
+
 /// Removes the annotation by which a Resource says that it has a record.
 pub async fn remove_annotation(target: &Cluster, address: &Address) -> anyhow::Result<()> {
     let connection = Connection::open(target).await?;

@@ -27,6 +27,9 @@ use crate::store::{Loaded, Snapshot, StateError, StateFile};
 /// How many open intents are settled at once.
 const RECOVERIES: usize = 16;
 
+/// Who closes an operation that no process is about to end.
+const CUT: &str = "a run was cut; `purlin apply` settles it";
+
 /// A situation with the state file open and locked, and an engine that writes to it.
 pub struct Session {
     /// Everything that steps need.
@@ -54,6 +57,8 @@ pub struct Wanted {
     pub namespace: Value,
     /// Problems that concern no Resource.
     pub problems: Diagnostics,
+    /// Of the texts that were read.
+    pub digest: [u8; 32],
 }
 
 /// Reads the files and the records, and changes nothing: not even the state file is made.
@@ -70,8 +75,7 @@ pub async fn look(files: &Files, limits: Limits, console: Console) -> anyhow::Re
     let wanted = in_namespace(wanted, snapshot.namespace, files)?;
     let mut situation = situation(wanted, snapshot.loaded);
     // A command that only looks cannot settle anything.
-    let way_out =
-        if snapshot.in_use { "another process is at work" } else { "a run was cut; `purlin apply` settles it" };
+    let way_out = if snapshot.in_use { "another process is at work" } else { CUT };
     situation.hold_open_intents(way_out);
     Ok(View { engine, situation })
 }
@@ -93,6 +97,27 @@ pub async fn open(files: &Files, limits: Limits, console: Console) -> anyhow::Re
     let engine = Arc::new(engine(drivers, state, limits, holder));
     let retries = settle_open_intents(&engine, &mut situation).await;
     Ok(Session { engine, situation, retries })
+}
+
+/// The same for a saved plan: nothing is settled, since the plan was made without. `check` looks at what was found
+/// before anything is locked or made, and again under the lock.
+pub async fn open_as_planned(
+    files: &Files,
+    limits: Limits,
+    console: Console,
+    check: impl Fn(&Situation) -> anyhow::Result<()>,
+) -> anyhow::Result<Session> {
+    let View { situation, .. } = look(files, limits, console).await?;
+    check(&situation)?;
+    let holder = holder();
+    let state = StateFile::open(&files.state, &situation.config.namespace, holder.clone())?;
+    let wanted = in_namespace(read(&files.sources), Some(situation.config.namespace.to_string()), files)?;
+    let mut situation = self::situation(wanted, state.load_all()?);
+    check(&situation)?;
+    situation.hold_open_intents(CUT);
+    let drivers = drivers(files, state.owner()).await?;
+    let engine = Arc::new(engine(drivers, state, limits, holder));
+    Ok(Session { engine, situation, retries: BTreeMap::new() })
 }
 
 /// Checks files for `validate`: all that can be said without records, a cluster or an account. Everything counts as
@@ -118,9 +143,9 @@ pub fn read(sources: &[PathBuf]) -> Wanted {
     if sources.is_empty() {
         return Wanted::default();
     }
-    let load::Loaded { config, namespace, diagnostics } = load::read(sources);
+    let load::Loaded { config, namespace, diagnostics, digest } = load::read(sources);
     let problems = config.incomplete.iter().cloned().chain(diagnostics).collect();
-    Wanted { config, namespace, problems }
+    Wanted { config, namespace, problems, digest }
 }
 
 /// Reads the desired state and the records, both at once.
@@ -134,10 +159,10 @@ fn read_with_records(files: &Files) -> (Wanted, Result<Option<Snapshot>, StateEr
 
 /// Puts files and records together.
 pub fn situation(wanted: Wanted, loaded: Loaded) -> Situation {
-    let Wanted { config, namespace, problems } = wanted;
+    let Wanted { config, namespace, problems, digest } = wanted;
     let held = loaded.unreadable.into_iter().map(|found| (found.address, unreadable(found.message))).collect();
     let config = Arc::new(config);
-    Situation { config, recorded: loaded.records, namespace, problems, held, destroy_orphans: true }
+    Situation { config, digest, recorded: loaded.records, namespace, problems, held, destroy_orphans: true }
 }
 
 fn unreadable(message: String) -> Held {

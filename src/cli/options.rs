@@ -111,6 +111,8 @@ pub struct Planning {
     pub targets: BTreeSet<Address>,
     /// Replace these though nothing requires it.
     pub replace: BTreeSet<Address>,
+    /// Change nothing, and let the records follow what is read.
+    pub refresh_only: bool,
     /// What is read first.
     pub refresh: RefreshChoice,
     /// How much at once.
@@ -120,7 +122,15 @@ pub struct Planning {
 impl Planning {
     /// The meaning of the flags of `plan`, `apply` and `graph`.
     pub fn new(args: &PlanningArgs) -> anyhow::Result<Self> {
-        Ok(Self { replace: addresses(&args.replace)?, ..Self::selecting(&args.selecting, &args.refreshing)? })
+        if args.refresh_only && args.refreshing.refresh == RefreshChoice::None {
+            let hint = "leave --refresh out: --refresh-only reads everything that is recorded";
+            return Err(Failure::hinted("--refresh-only and --refresh=none exclude each other", hint));
+        }
+        Ok(Self {
+            replace: addresses(&args.replace)?,
+            refresh_only: args.refresh_only,
+            ..Self::selecting(&args.selecting, &args.refreshing)?
+        })
     }
 
     /// The meaning of the flags of `destroy`.
@@ -139,7 +149,8 @@ impl Planning {
     }
 }
 
-fn limits(parallelism: Option<u32>) -> Limits {
+/// How much at once.
+pub fn limits(parallelism: Option<u32>) -> Limits {
     let mut limits = Limits::default();
     if let Some(parallelism) = parallelism {
         let parallelism = parallelism as usize;

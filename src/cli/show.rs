@@ -25,7 +25,18 @@ pub fn text(out: &mut dyn Write, planned: &Planned, paint: Paint) -> io::Result<
     if planned.plan.changes.is_empty() && planned.has_errors() {
         return Ok(());
     }
-    writeln!(out, "{}", paint.strong(&Counts::of(&planned.plan).to_string()))
+    let counts = Counts::of(&planned.plan);
+    let summary = if planned.refresh_only { refreshed(&counts) } else { counts.to_string() };
+    writeln!(out, "{}", paint.strong(&summary))
+}
+
+fn refreshed(counts: &Counts) -> String {
+    let Counts { record, forget, blocked, .. } = counts;
+    let told = match record + forget {
+        0 => "No differences: every object that could be read is as it is recorded.".to_owned(),
+        _ => format!("Refresh: {record} to record as they are now, {forget} to forget. No object is changed."),
+    };
+    if *blocked > 0 { format!("{told} {blocked} blocked.") } else { told }
 }
 
 /// The format of `plan -o json`, written change by change: no tree of the whole is made.

@@ -17,6 +17,8 @@ use crate::plan::{Held, Mode, Plan, PlanOptions, Refresh, RunningStep, select};
 pub struct Situation {
     /// What is wanted.
     pub config: Arc<Config>,
+    /// Of the texts that it was read from.
+    pub digest: [u8; 32],
     /// What is recorded.
     pub recorded: Recorded,
     /// `ns` of expressions.
@@ -38,6 +40,19 @@ pub struct Planned {
     pub graph: ActionGraph,
     /// All problems: of reading, planning and ordering.
     pub diagnostics: Diagnostics,
+    /// No object is changed; the records follow what was read.
+    pub refresh_only: bool,
+    /// With what it was made, to make it once more.
+    pub basis: Basis,
+}
+
+/// What a plan takes besides configuration, records and flags: with the same it is the same.
+#[derive(Clone, Debug, Default)]
+pub struct Basis {
+    /// The seed of everything drawn.
+    pub seed: u64,
+    /// What is read.
+    pub refresh: Refresh,
 }
 
 /// What a plan is for, besides the flags of the command.
@@ -49,6 +64,8 @@ pub struct Purpose {
     pub running: Vec<RunningStep>,
     /// Cap on failed creations in a row.
     pub max_failed_creates: Option<u32>,
+    /// To make the same plan as before.
+    pub basis: Option<Basis>,
 }
 
 impl Purpose {
@@ -61,14 +78,16 @@ impl Purpose {
 impl Situation {
     /// Plans, and orders the steps.
     pub async fn plan(&self, engine: &Engine, planning: &Planning, purpose: Purpose) -> anyhow::Result<Planned> {
+        let drawn = || Basis { seed: engine.random.number(), refresh: refresh(planning.refresh) };
+        let basis = purpose.basis.unwrap_or_else(drawn);
         let options = PlanOptions {
-            mode: purpose.mode,
-            refresh: refresh(planning.refresh),
+            mode: if planning.refresh_only { Mode::RefreshOnly } else { purpose.mode },
+            refresh: basis.refresh.clone(),
             targets: planning.targets.clone(),
             replace: planning.replace.clone(),
             held: self.held.clone(),
             running: purpose.running,
-            seed: engine.random.number(),
+            seed: basis.seed,
             namespace_value: self.namespace.clone(),
             destroy_orphans: self.destroy_orphans,
             max_failed_creates: purpose.max_failed_creates,
@@ -78,7 +97,7 @@ impl Situation {
         require_known(&plan, planning)?;
         let (graph, warnings) = graph::build(&plan, &self.config, &self.recorded, &options.running);
         let diagnostics = self.all_diagnostics(&plan, warnings);
-        Ok(Planned { plan, graph, diagnostics })
+        Ok(Planned { plan, graph, diagnostics, refresh_only: planning.refresh_only, basis })
     }
 
     /// Every object that is wanted or recorded.
@@ -170,6 +189,12 @@ impl Planned {
     /// Whether anything outside of the records would change.
     pub fn has_changes(&self) -> bool {
         self.plan.changes.iter().any(is_change)
+    }
+
+    /// Whether a person is to say yes first. A record that goes, or follows somebody else's change, is what a refresh
+    /// is about.
+    pub fn needs_consent(&self) -> bool {
+        self.has_changes() || (self.refresh_only && self.has_steps())
     }
 
     /// Whether there is any step, be it one that only writes a record.

@@ -146,6 +146,11 @@ impl KubernetesObject {
     }
 }
 
+/// Whether a text names an object in the way of an import id: `v1/ConfigMap/shop/site`.
+pub fn is_import_id(id: &str) -> bool {
+    Target::from_import_id(id).is_some()
+}
+
 /// What was attempted.
 fn attempt<'a>(context: &'a CallContext, verb: &'static str, resource: &str, target: &Target) -> Attempt<'a> {
     Attempt {

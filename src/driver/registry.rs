@@ -38,9 +38,13 @@ impl Registry {
     /// The same types, checked without a call to anybody.
     #[must_use]
     pub fn offline(self) -> Self {
-        let wrap = |(name, driver): (Arc<str>, Arc<dyn Driver>)| -> (Arc<str>, Arc<dyn Driver>) {
-            (name, Arc::new(Offline::new(driver)))
-        };
+        self.wrapped(|driver| Arc::new(Offline::new(driver)))
+    }
+
+    /// The same types, each served by what `wrap` makes of its driver.
+    #[must_use]
+    pub fn wrapped(self, wrap: impl Fn(Arc<dyn Driver>) -> Arc<dyn Driver>) -> Self {
+        let wrap = |(name, driver)| (name, wrap(driver));
         Self {
             drivers: self.drivers.into_iter().map(wrap).collect(),
             families: self.families.into_iter().map(wrap).collect(),

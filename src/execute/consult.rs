@@ -13,7 +13,7 @@ use crate::driver::{CallContext, Driver, Registry};
 use crate::execute::Engine;
 use crate::load::{Config, Timeouts};
 use crate::model::{
-    Diagnostics, DriverError, ErrorKind, ObjectState, PlanRequest, PlanResponse, Recorded, Schema, Severity,
+    Address, Diagnostics, DriverError, ErrorKind, ObjectState, PlanRequest, PlanResponse, Recorded, Schema, Severity,
 };
 use crate::plan::{Ask, AskId, Plan, PlanOptions, Planner, Question, Reply, Types};
 
@@ -84,6 +84,29 @@ async fn answer(engine: &Engine, config: &Config, ask: Ask) -> (AskId, Reply) {
         }
     };
     (ask.id, reply)
+}
+
+/// Reads an existing object by its id, as `address` would manage it. `None`: there is none.
+///
+/// # Errors
+/// Those of the driver.
+pub async fn import(
+    engine: &Engine,
+    namespace: &Arc<str>,
+    address: &Address,
+    type_name: &Arc<str>,
+    id: &str,
+) -> Result<Option<ObjectState>, DriverError> {
+    let missing = || DriverError {
+        kind: ErrorKind::Terminal,
+        message: format!("no driver serves the type `{type_name}`"),
+        path: None,
+        hint: None,
+    };
+    let driver = engine.drivers.get(type_name).ok_or_else(missing)?;
+    let call = Call { type_name, namespace, address, service_account: &Arc::from("") };
+    let context = engine.call_context(&call, Timeouts::default().read);
+    driver.import(&context, id).await.map(checked_object)
 }
 
 async fn take_places(engine: &Engine, type_name: &str) -> Vec<tokio::sync::OwnedSemaphorePermit> {

@@ -10,6 +10,8 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use sha2::{Digest as _, Sha256};
+
 use super::intern::Interner;
 use super::manifest::{self, Manifest};
 use super::{Config, Instance, decode, yaml};
@@ -25,6 +27,8 @@ pub struct Loaded {
     pub namespace: Value,
     /// Warnings that concern no Resource.
     pub diagnostics: Diagnostics,
+    /// Of all texts that were read, with the names of their files: equal for an equal source.
+    pub digest: [u8; 32],
 }
 
 /// The namespace when no document names one.
@@ -54,7 +58,22 @@ pub fn read(paths: &[PathBuf]) -> Loaded {
         }
     }
     let pieces: Vec<Piece<'_>> = texts.iter().flat_map(pieces).collect();
-    assemble(decode_all(&pieces), incomplete)
+    Loaded { digest: digest(&texts, &incomplete), ..assemble(decode_all(&pieces), incomplete) }
+}
+
+/// The folder does not count: the same files may be named in another way.
+fn digest(texts: &[Text], incomplete: &Diagnostics) -> [u8; 32] {
+    let mut hasher = Sha256::new();
+    let mut part = |text: &str| {
+        hasher.update((text.len() as u64).to_le_bytes());
+        hasher.update(text);
+    };
+    for Text { name, text } in texts {
+        part(Path::new(&**name).file_name().and_then(|name| name.to_str()).unwrap_or_default());
+        part(text);
+    }
+    incomplete.iter().for_each(|problem| part(&problem.to_string()));
+    hasher.finalize().into()
 }
 
 /// Reads texts that are no files, by name: for tests and for callers that have read them themselves.

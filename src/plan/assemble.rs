@@ -139,6 +139,9 @@ fn leftover_change(scene: &Scene<'_>, id: Id, leftover: LeftoverDraft) -> Change
 /// does not say what it should.
 fn prepare(scene: &Scene<'_>, id: Id, draft: &mut Draft, flags: &Inheritance) -> Option<Prepared> {
     let subject = scene.subjects[id];
+    if scene.options.mode == Mode::RefreshOnly {
+        return follow(scene, id, draft);
+    }
     let instance = subject.instance.filter(|_| subject.wanted && !scene.running.contains_key(&id))?;
     if draft.action == Action::NoOp {
         let object = draft.prior.clone()?;
@@ -170,6 +173,21 @@ fn prepare(scene: &Scene<'_>, id: Id, draft: &mut Draft, flags: &Inheritance) ->
         identity: planned.identity.clone(),
         recorded: recorded(instance, base, flags.is_on(id) || draft.forget, version),
         ..prepared_from(scene, id, draft.action)
+    })
+}
+
+/// What is recorded of an object that was only read: itself, with the flags and edges that it has.
+fn follow(scene: &Scene<'_>, id: Id, draft: &mut Draft) -> Option<Prepared> {
+    let because = draft.record_differs.filter(|_| draft.action == Action::NoOp)?;
+    let object = draft.prior.clone()?;
+    draft.action = Action::Record;
+    draft.because = Some(because.to_owned());
+    Some(Prepared {
+        planned: object.value.clone(),
+        private: object.private.clone(),
+        recorded: object.as_ref().clone(),
+        prior: Some(object),
+        ..prepared_from(scene, id, Action::Record)
     })
 }
 
@@ -361,7 +379,7 @@ fn warn_of_orphans(scene: &Scene<'_>, drafts: &[Option<Draft>], told: &mut Told)
 /// A one-off run carries out one plan: what waits until something is gone or has run needs another. A loop plans again
 /// by itself.
 fn must_run_again(scene: &Scene<'_>, drafts: &[Option<Draft>]) -> Option<Diagnostic> {
-    if !scene.options.destroy_orphans || scene.options.mode == Mode::Destroy {
+    if !scene.options.destroy_orphans || scene.options.mode != Mode::Normal {
         return None;
     }
     let steps = |id: &Id| scene.running.contains_key(id) || drafts[*id].as_ref().is_some_and(Draft::leaves);

@@ -9,7 +9,7 @@ use super::Mode;
 use super::draft::{Block, Draft, LeftoverDraft};
 use super::progress::{Progress, Refreshed};
 use super::scene::{Id, Scene, Subject};
-use super::wanted::prevented_block;
+use super::wanted::{difference, prevented_block};
 use crate::model::{Action, DeposedKey, Diagnostic, Reason, RecordedObject};
 
 /// Why an object that is not wanted must be left alone, as far as that can be told without asking.
@@ -63,6 +63,25 @@ pub(super) fn decide(scene: &Scene<'_>, id: Id, progress: &mut Progress) -> Draf
     }
 }
 
+/// The decision of a plan that changes no object: the record follows what was read, and goes with what is gone.
+pub(super) fn refreshed(scene: &Scene<'_>, id: Id, progress: &mut Progress) -> Draft {
+    let subject = scene.subjects[id];
+    let Some(current) = subject.current() else { return Draft::nothing() };
+    match progress.current.take() {
+        None => Draft::unchanged(Some(current)),
+        Some(Refreshed::Found(now)) => {
+            Draft { record_differs: difference(current, &now), ..Draft::unchanged(Some(&now)) }
+        }
+        Some(Refreshed::Gone) => {
+            let because = Some("it does not exist any more".to_owned());
+            Draft { action: Action::Forget, because, forget: true, ..Draft::nothing() }
+        }
+        Some(Refreshed::Failed(error)) => {
+            Draft::blocked(Block::failed(subject.address, "the object could not be read", error), Some(current))
+        }
+    }
+}
+
 /// The decisions about the leftovers of any object.
 pub(super) fn leftovers(scene: &Scene<'_>, id: Id, refreshed: Vec<(DeposedKey, Refreshed)>) -> Vec<LeftoverDraft> {
     let subject = scene.subjects[id];
@@ -81,6 +100,7 @@ pub(super) fn leftovers(scene: &Scene<'_>, id: Id, refreshed: Vec<(DeposedKey, R
             return draft;
         }
         match all_destroys_held(scene, subject) {
+            _ if scene.options.mode == Mode::RefreshOnly => leave(subject, &mut draft, refreshed.remove(key)),
             Some(block) => draft.block(block),
             None => match going(scene, subject, object, refreshed.remove(key)) {
                 Going::Goes { action, because, .. } => {
@@ -97,6 +117,21 @@ pub(super) fn leftovers(scene: &Scene<'_>, id: Id, refreshed: Vec<(DeposedKey, R
         draft
     };
     record.deposed.iter().map(decide).collect()
+}
+
+/// A leftover is not worth a record of how it is: it is read again before it goes. Only what is gone is forgotten.
+fn leave(subject: Subject<'_>, draft: &mut LeftoverDraft, refreshed: Option<Refreshed>) {
+    draft.because = None;
+    match refreshed {
+        None | Some(Refreshed::Found(_)) => draft.action = Action::NoOp,
+        Some(Refreshed::Gone) => {
+            draft.action = Action::Forget;
+            draft.because = Some("it does not exist any more".to_owned());
+        }
+        Some(Refreshed::Failed(error)) => {
+            draft.block(Block::failed(subject.address, "the object could not be read", error));
+        }
+    }
 }
 
 enum Going {
@@ -123,7 +158,7 @@ fn going(scene: &Scene<'_>, subject: Subject<'_>, object: &Arc<RecordedObject>, 
         (false, Mode::Destroy, _) if scene.selected.is_empty() => "everything is to be destroyed",
         (false, Mode::Destroy, _) => "selected, or depends on what is selected",
         (false, Mode::Normal, true) => "the Resource is being deleted",
-        (false, Mode::Normal, false) => "no longer wanted",
+        (false, ..) => "no longer wanted",
     };
     if subject.keeps_object(object) {
         let because = format!("{because}; the object stays (`deletionPolicy: Orphan`)");

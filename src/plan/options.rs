@@ -13,6 +13,8 @@ pub enum Mode {
     Normal,
     /// Towards nothing (`purlin destroy`).
     Destroy,
+    /// Nowhere (`--refresh-only`): what is recorded is read, and the records follow. No configuration is evaluated.
+    RefreshOnly,
 }
 
 /// Which recorded objects are read before they are compared.

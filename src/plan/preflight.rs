@@ -22,6 +22,7 @@ pub(super) fn decide_at_once(scene: &Scene<'_>, config: &Config) -> Vec<Option<D
                 let block = match (frozen(scene, id, rings.get(&id)), subject.wanted) {
                     (Some(block), _) => Some(block),
                     (None, true) => broken(scene, id),
+                    (None, false) if scene.options.mode == Mode::RefreshOnly => None,
                     (None, false) => leaving::at_once(scene, id),
                 };
                 block.map(|block| Draft::blocked(block, subject.current()))
@@ -33,9 +34,9 @@ pub(super) fn decide_at_once(scene: &Scene<'_>, config: &Config) -> Vec<Option<D
         .collect()
 }
 
-/// The error of each object that stands in a ring. A plan towards nothing asks for no configuration.
+/// The error of each object that stands in a ring. Other plans than towards the configuration do not ask for it.
 fn rings(scene: &Scene<'_>, config: &Config) -> BTreeMap<Id, Diagnostic> {
-    if scene.options.mode == Mode::Destroy || !scene.has_ring() {
+    if scene.options.mode != Mode::Normal || !scene.has_ring() {
         return BTreeMap::new();
     }
     let told = cycle::find(config).into_iter().flat_map(|ring| ring.diagnostics());

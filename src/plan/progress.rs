@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::draft::{Block, Draft};
 use super::scene::{Id, Scene};
-use super::{Question, Reply, leaving, marks, wanted};
+use super::{Mode, Question, Reply, leaving, marks, wanted};
 use crate::model::{
     DeposedKey, Diagnostic, DriverError, ObjectState, ObjectStatus, Path, PlanResponse, Reason, RecordedObject, Schema,
     Value,
@@ -139,6 +139,9 @@ impl Progress {
 
     fn after_reads(&mut self, scene: &Scene<'_>, id: Id) -> Next {
         let subject = scene.subjects[id];
+        if scene.options.mode == Mode::RefreshOnly {
+            return decided(leaving::refreshed(scene, id, self));
+        }
         if !subject.wanted {
             return decided(leaving::decide(scene, id, self));
         }

@@ -136,7 +136,8 @@ pub fn write_change(change: &Change, style: Style, out: &mut dyn Write) -> fmt::
         let reason = change.blocked.or(change.hold_destroy).map_or("", |reason| reason.as_str());
         writeln!(out, "  # {}: {}", style.paint(Tone::Bad, reason), change.message)?;
     }
-    if matches!(change.action, Action::Blocked | Action::Record) {
+    let same_value = || change.before.as_ref().zip(change.after.as_ref()).is_none_or(|(old, new)| old.same(new));
+    if change.action == Action::Blocked || (change.action == Action::Record && same_value()) {
         return out.write_char('\n');
     }
     let (sign, tone) = sign(change);
@@ -172,8 +173,8 @@ fn sign(change: &Change) -> (&'static str, Tone) {
         (Action::Replace, Some(ReplaceOrder::CreateFirst)) => ("+/-", Tone::Bad),
         (Action::Replace, _) => ("-/+", Tone::Bad),
         (Action::Destroy, _) => ("-", Tone::Bad),
-        (Action::Forget, _) => (".", Tone::Quiet),
-        (Action::Record | Action::Blocked | Action::NoOp, _) => (" ", Tone::Quiet),
+        (Action::Forget | Action::Record, _) => (".", Tone::Quiet),
+        (Action::Blocked | Action::NoOp, _) => (" ", Tone::Quiet),
     }
 }
 

@@ -42,7 +42,7 @@ pub(super) fn selected(scene: &Scene<'_>, options: &PlanOptions) -> Vec<bool> {
                 open.extend(dependents.of(id));
             }
             None => {
-                selected[id] = scene.subjects[id].wanted;
+                selected[id] = scene.subjects[id].wanted || options.mode == Mode::RefreshOnly;
                 open.extend(scene.wants.of(id).chain(scene.used.of(id)));
             }
         }

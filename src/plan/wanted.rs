@@ -282,13 +282,23 @@ fn kept(subject: Subject<'_>, progress: &mut Progress, base: &Arc<RecordedObject
     let record_differs = match recorded {
         None => Some("imported"),
         Some(_) if complete => Some("interrupted, and found complete"),
-        Some(recorded) if Arc::ptr_eq(recorded, &object) || **recorded == *object => None,
-        Some(recorded) if recorded.value.same(&object.value) => Some("sensitive marks or provider data changed"),
-        Some(_) => Some("it was changed outside of Purlin"),
+        Some(recorded) => difference(recorded, &object),
     };
     let changed = recorded.is_none_or(|recorded| recorded.value != object.value);
     let diagnostics = std::mem::take(&mut progress.diagnostics);
     Draft { changed, record_differs, diagnostics, ..Draft::unchanged(Some(&object)) }
+}
+
+/// In what the object differs from its record, if it does.
+pub(super) fn difference(recorded: &Arc<RecordedObject>, object: &Arc<RecordedObject>) -> Option<&'static str> {
+    if Arc::ptr_eq(recorded, object) || recorded == object {
+        return None;
+    }
+    Some(if recorded.value.same(&object.value) {
+        "sensitive marks or provider data changed"
+    } else {
+        "it was changed outside of Purlin"
+    })
 }
 
 impl Replacement {

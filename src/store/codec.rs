@@ -19,7 +19,7 @@ mod tests;
 
 use std::cell::RefCell;
 
-use crate::model::Record;
+use crate::model::{Record, Value};
 use crate::store::Strings;
 
 /// The format that is written.
@@ -108,6 +108,24 @@ pub fn decode(bytes: &[u8], strings: &mut Strings) -> Result<Record, CodecError>
         COMPRESSED => read::record(&decompress(&bytes[HEADER..])?, strings),
         _ => Err(CodecError::Damaged("it has unknown flags")),
     }
+}
+
+/// The bytes of a value alone, without loss: for files that keep values beside records.
+///
+/// # Errors
+/// When it is nested too deeply.
+pub fn encode_value(value: &Value) -> Result<Vec<u8>, CodecError> {
+    let mut bytes = Vec::new();
+    write::value(&mut bytes, value, 0)?;
+    Ok(bytes)
+}
+
+/// The value that the bytes hold.
+///
+/// # Errors
+/// When the bytes are damaged.
+pub fn decode_value(bytes: &[u8]) -> Result<Value, CodecError> {
+    read::value(bytes, &mut Strings::default())
 }
 
 fn checksum(bytes: &[u8]) -> u32 {

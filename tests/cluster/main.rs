@@ -11,6 +11,7 @@ mod controlplane;
 
 mod bad_input;
 mod chart;
+mod command_line;
 mod controller;
 mod installation;
 mod kubernetes_objects;

@@ -1,18 +1,25 @@
 //! `purlin apply` and `purlin destroy`: plan, show, ask, carry out, sum up.
 
+use std::path::{Path, PathBuf};
+
 use crate::cli::args::{ApplyArgs, DestroyArgs, DoingArgs, Format};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::local::{self, Session};
-use crate::cli::options::{Files, Planning, Target, require_yes_for_json};
+use crate::cli::options::{Files, Planning, Target, limits, require_yes_for_json};
 use crate::cli::output::Console;
 use crate::cli::progress::Reporter;
+use crate::cli::saved::SavedPlan;
 use crate::cli::signals::Stop;
 use crate::cli::situation::{Planned, Purpose};
 use crate::cli::{drive, show};
-use crate::execute::{Run, Summary};
+use crate::execute::{Limits, Run, Summary};
 
 /// Runs `purlin apply`.
 pub async fn apply(args: ApplyArgs, console: Console) -> anyhow::Result<Exit> {
+    if let Some(path) = &args.plan {
+        let kubeconfig = args.target.cluster.kubeconfig;
+        return apply_saved(path, kubeconfig, limits(args.planning.refreshing.parallelism), &args.doing, console).await;
+    }
     let planning = Planning::new(&args.planning)?;
     let files = Target::decide(args.target).files_only("apply")?;
     files.require_sources("apply")?;
@@ -39,6 +46,32 @@ async fn carry_out(
     }
     let session = local::open(files, planning.limits, console).await?;
     let planned = session.situation.plan(&session.engine, planning, purpose).await?;
+    finish(session, planned, doing, doing.yes, console).await
+}
+
+/// Carries out a plan that was looked at before, so nobody is asked.
+async fn apply_saved(
+    path: &Path,
+    kubeconfig: Option<PathBuf>,
+    limits: Limits,
+    doing: &DoingArgs,
+    console: Console,
+) -> anyhow::Result<Exit> {
+    let saved = SavedPlan::read(path)?;
+    let files = saved.files(kubeconfig);
+    let session = local::open_as_planned(&files, limits, console, |situation| saved.check(situation)).await?;
+    let planned = saved.plan(session.engine.drivers.clone(), limits, &session.situation).await?;
+    finish(session, planned, doing, true, console).await
+}
+
+/// Shows a plan, asks unless that is not needed, walks it, and sums up.
+async fn finish(
+    session: Session,
+    planned: Planned,
+    doing: &DoingArgs,
+    consent: bool,
+    console: Console,
+) -> anyhow::Result<Exit> {
     let mut reporter = match doing.output {
         Format::Json => Reporter::json(),
         Format::Text => Reporter::text(console, doing.no_progress),
@@ -48,7 +81,7 @@ async fn carry_out(
         console.diagnostics(&planned.diagnostics);
         console.result(|out| show::text(out, &planned, console.paint))?;
     }
-    if planned.has_changes() && !doing.yes && !confirmed(console)? {
+    if planned.needs_consent() && !consent && !confirmed(console)? {
         return Ok(Exit::Problems);
     }
     let (problems, changes) = (planned.has_errors(), planned.has_changes());

@@ -167,8 +167,8 @@ fn towards_nothing_goes_what_depends_on_the_target_and_not_what_it_needs() {
          option destroy",
         expect![[r#"
             a NoOp (not selected)
-            b Destroy (everything is to be destroyed)
-            c Destroy (everything is to be destroyed)
+            b Destroy (selected, or depends on what is selected)
+            c Destroy (selected, or depends on what is selected)
             d NoOp (not selected)
             warning - NotSelected: targeting is in effect: 2 object(s) are left as they are (hint: the plan may not be all that the configuration asks for; plan without --target afterwards)"#]],
     );

@@ -25,6 +25,12 @@ pub(super) fn record(body: &[u8], strings: &mut Strings) -> Read<Record> {
     if reader.rest.is_empty() { Ok(record) } else { Err(CodecError::Damaged("something follows its end")) }
 }
 
+pub(super) fn value(bytes: &[u8], strings: &mut Strings) -> Read<Value> {
+    let mut reader = Reader { rest: bytes, strings };
+    let value = reader.value(0)?;
+    if reader.rest.is_empty() { Ok(value) } else { Err(CodecError::Damaged("something follows its end")) }
+}
+
 struct Reader<'a> {
     rest: &'a [u8],
     strings: &'a mut Strings,

@@ -89,7 +89,7 @@ fn holder(out: &mut Vec<u8>, holder: &Holder) {
     text(out, &holder.process);
 }
 
-fn value(out: &mut Vec<u8>, value: &Value, depth: usize) -> Written {
+pub(super) fn value(out: &mut Vec<u8>, value: &Value, depth: usize) -> Written {
     if depth > MAX_DEPTH {
         return Err(CodecError::TooDeep);
     }

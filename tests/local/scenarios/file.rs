@@ -12,7 +12,7 @@
 //! - `recovery: repeat|find|unknown`: how creates are recovered; in the first round only.
 //! - `clock: <seconds>`: so much time passes before the round.
 //!
-//! `== options`, a line each: `mode: destroy`, `refresh: none`, `replace: <address>`, `target: <address>`, `parallel: <n>`,
+//! `== options`, a line each: `mode: destroy`, `mode: refresh only`, `refresh: none`, `replace: <address>`, `target: <address>`, `parallel: <n>`,
 //! `failed creates: <cap>`, `holder: unknown` (of open intents), `cluster` (Resources have UIDs and marks, and records
 //! without a Resource are abandoned), `deleting: <address>`, `show: values`.
 
@@ -75,6 +75,7 @@ pub(super) struct Fault {
 #[derive(Debug, Default)]
 pub(super) struct Options {
     pub destroy: bool,
+    pub refresh_only: bool,
     pub refresh_none: bool,
     pub replace: Vec<Address>,
     pub target: Vec<Address>,
@@ -124,6 +125,7 @@ impl Round {
             let (name, value) = line.split_once(':').map_or((line, ""), |(name, value)| (name, value.trim()));
             match (name.trim(), value) {
                 ("mode", "destroy") => options.destroy = true,
+                ("mode", "refresh only") => options.refresh_only = true,
                 ("refresh", "none") => options.refresh_none = true,
                 ("replace", value) => options.replace.push(address(value)?),
                 ("target", value) => options.target.push(address(value)?),

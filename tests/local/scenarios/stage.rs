@@ -299,7 +299,7 @@ impl Stage {
 
     /// Plans and hands the plan over.
     async fn plan_anew(&self, process: &mut Process, options: &Options, sections: &mut Sections) -> Result<(), String> {
-        let Loaded { config, namespace, diagnostics } = self.load(options);
+        let Loaded { config, namespace, diagnostics, .. } = self.load(options);
         let config = Arc::new(config);
         let run = &mut process.run;
         let mut scope: BTreeSet<Address> = config.instances.keys().chain(run.records().keys()).cloned().collect();
@@ -402,7 +402,11 @@ fn plan_options(
 ) -> PlanOptions {
     let held = held.iter().filter(|(address, _)| !running.iter().any(|running| running.step.address == **address));
     PlanOptions {
-        mode: if options.destroy { Mode::Destroy } else { Mode::Normal },
+        mode: match (options.destroy, options.refresh_only) {
+            (true, _) => Mode::Destroy,
+            (false, true) => Mode::RefreshOnly,
+            (false, false) => Mode::Normal,
+        },
         refresh: if options.refresh_none { Refresh::None } else { Refresh::All },
         replace: options.replace.iter().cloned().collect(),
         targets: options.target.iter().cloned().collect(),

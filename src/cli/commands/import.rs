@@ -1,0 +1,251 @@
+//! `purlin import ADDRESS ID`: begins to manage an object that exists. With a manifest it is recorded; without one, a
+//! manifest is printed that does the same with the next apply.
+
+use std::io::Write as _;
+use std::sync::Arc;
+
+use serde_json::{Value as Json, json};
+
+use crate::api;
+use crate::cli::args::ImportArgs;
+use crate::cli::failure::{Exit, Failure};
+use crate::cli::local::{self, Session};
+use crate::cli::options::{Files, Planning, Target, address};
+use crate::cli::output::Console;
+use crate::cli::situation::{Planned, Purpose};
+use crate::cli::{look, show};
+use crate::driver::kubernetes_object;
+use crate::execute::{self, Limits};
+use crate::load::{Config, ImportRequest, Instance};
+use crate::model::{Address, InstanceKey, ObjectStatus, Record, RecordedObject, Stored, Value};
+
+/// Fields of a Kubernetes object that its server sets, below `metadata`.
+const SET_BY_SERVER: [&str; 7] =
+    ["uid", "resourceVersion", "creationTimestamp", "generation", "managedFields", "selfLink", "deletionTimestamp"];
+
+/// Annotations that others put there for themselves.
+const SET_BY_TOOLS: [&str; 2] = ["purlin.dev/owner", "kubectl.kubernetes.io/last-applied-configuration"];
+
+/// Runs the command.
+pub async fn run(args: ImportArgs, console: Console) -> anyhow::Result<Exit> {
+    let address = address(&args.address)?;
+    let Target::Files(files) = Target::decide(args.target.clone()) else {
+        let hint = "set `spec.import.id` in the Resource; or name files with -f";
+        return Err(Failure::hinted("`purlin import` works on files", hint));
+    };
+    if args.id.is_empty() {
+        return Err(Failure::hinted("the id is empty", "the documentation of the type says what its ids look like"));
+    }
+    files.require_sources("import")?;
+    let wanted = local::read(&files.sources);
+    match wanted.config.instances.contains_key(&address) {
+        true if args.type_name.is_some() || args.out.is_some() => Err(Failure::hinted(
+            format!("`{address}` has a manifest, so none is printed"),
+            "leave --type and --out away",
+        )),
+        true => record(&files, &address, &args.id, console).await,
+        false => print(&files, &address, &args, console).await,
+    }
+}
+
+/// Takes the object into the record, and tells what the next apply would do.
+async fn record(files: &Files, address: &Address, id: &str, console: Console) -> anyhow::Result<Exit> {
+    let mut session = local::open(files, Limits::default(), console).await?;
+    let earlier = session.situation.recorded.get(address).cloned();
+    if earlier.as_ref().is_some_and(|stored| stored.record.has_objects() || stored.record.intent.is_some()) {
+        let hint = format!("`purlin state show {address}` shows it; `purlin state rm {address}` forgets it");
+        return Err(Failure::hinted(format!("an object is recorded of `{address}` already"), hint));
+    }
+    let planning = Planning { targets: [address.clone()].into(), ..Planning::default() };
+    let config = Arc::clone(&session.situation.config);
+    session.situation.config = Arc::new(importing(&config, address, id));
+    let planned = session.situation.plan(&session.engine, &planning, Purpose::default()).await?;
+    let Some(object) = imported(&planned, address) else {
+        let concerns = |found: &&crate::model::Diagnostic| found.address.as_ref().is_none_or(|other| other == address);
+        let told: Vec<_> = planned.diagnostics.iter().filter(concerns).cloned().collect();
+        console.diagnostics(&told);
+        console.notice("Nothing was imported.");
+        return Ok(Exit::Problems);
+    };
+    let stored = write(&session, address, earlier, object).await?;
+    console.notice(&format!("`{address}` is imported."));
+    session.situation.config = config;
+    session.situation.recorded.insert(address.clone(), stored);
+    let next = session.situation.plan(&session.engine, &planning, Purpose::default()).await?;
+    console.diagnostics(&next.diagnostics);
+    console.result(|out| show::text(out, &next, console.paint))?;
+    Ok(Exit::of(next.has_errors(), false, false))
+}
+
+/// The configuration, with the object to be imported instead of made.
+fn importing(config: &Config, address: &Address, id: &str) -> Config {
+    let mut config = config.clone();
+    if let Some(instance) = config.instances.get_mut(address) {
+        let import = Some(ImportRequest { id: id.into() });
+        *instance = Arc::new(Instance { import, suspended: false, ..instance.as_ref().clone() });
+    }
+    config
+}
+
+/// What was read, with the flags and edges that the manifest gives it. `None`: it was not found, or cannot be planned.
+fn imported(planned: &Planned, address: &Address) -> Option<RecordedObject> {
+    let prepared = planned.plan.prepared.get(address)?;
+    let found = prepared.prior.as_ref().or(prepared.replaced.as_ref())?;
+    Some(RecordedObject {
+        value: found.value.clone(),
+        private: found.private.clone(),
+        identity: found.identity.clone(),
+        schema_version: found.schema_version,
+        status: ObjectStatus::Ready,
+        ..prepared.recorded.clone()
+    })
+}
+
+async fn write(
+    session: &Session,
+    address: &Address,
+    earlier: Option<Stored>,
+    object: RecordedObject,
+) -> anyhow::Result<Stored> {
+    let config = &session.situation.config;
+    let instance = config.instances.get(address);
+    let type_name = instance.map_or_else(|| Arc::from(""), |instance| instance.type_name.clone());
+    let (base, mut record) = match earlier {
+        Some(Stored { record, version }) => (Some(version), record.as_ref().clone()),
+        None => (None, Record::empty(config.namespace.clone(), address.clone(), Arc::from(""), type_name)),
+    };
+    record.current = Some(Arc::new(object));
+    let record = Arc::new(record);
+    let version = session.engine.journal.intend(Arc::clone(&record), base).await?;
+    Ok(Stored { record, version })
+}
+
+/// Prints a manifest for the object. Nothing is recorded.
+async fn print(files: &Files, address: &Address, args: &ImportArgs, console: Console) -> anyhow::Result<Exit> {
+    if address.key != InstanceKey::None {
+        let message = format!("there is no manifest of `{address}`, and none can be printed for an instance");
+        return Err(Failure::hinted(message, "write the manifest of the family first"));
+    }
+    let type_name = args
+        .type_name
+        .clone()
+        .or_else(|| kubernetes_object::is_import_id(&args.id).then(|| kubernetes_object::TYPE_NAME.to_owned()));
+    let type_name: Arc<str> = type_name.map(Arc::from).ok_or_else(|| {
+        let message = format!("there is no manifest of `{address}`, and its type is not known");
+        Failure::hinted(message, "write the manifest first, or have one printed: add --type")
+    })?;
+    let view = look::view(Target::Files(files.clone()), Limits::default(), console).await?;
+    let namespace = &view.situation.config.namespace;
+    let found = execute::import(&view.engine, namespace, address, &type_name, &args.id).await;
+    let found = found.map_err(|error| Failure {
+        message: format!("the object to import could not be read: {error}"),
+        hint: error.hint.clone(),
+    })?;
+    let state = found.ok_or_else(|| {
+        Failure::hinted(format!("the object to import does not exist: `{}`", args.id), "correct the id")
+    })?;
+    let text = manifest(address, &type_name, &args.id, &state.value)?;
+    match &args.out {
+        None => console.result(|out| out.write_all(text.as_bytes()))?,
+        Some(path) => {
+            let failed = |error: std::io::Error| {
+                Failure::hinted(format!("`{}` cannot be written: {error}", path.display()), "name another file")
+            };
+            let mut file = std::fs::File::create_new(path).map_err(failed)?;
+            file.write_all(text.as_bytes()).map_err(failed)?;
+        }
+    }
+    console.notice("Nothing is recorded yet: the next apply with this manifest takes the object over.");
+    Ok(Exit::Success)
+}
+
+fn manifest(address: &Address, type_name: &str, id: &str, value: &Value) -> anyhow::Result<String> {
+    let mut hidden = Vec::new();
+    let config = match type_name {
+        kubernetes_object::TYPE_NAME => {
+            let mut object = value.get("object").map(Value::to_public_json).unwrap_or_default();
+            clean(&mut object);
+            hide(&mut object, "", &mut hidden);
+            json!({ "manifest": object })
+        }
+        _ => {
+            let computed = ["id", "output"];
+            let mut config = value.to_public_json();
+            if let Json::Object(map) = &mut config {
+                map.retain(|name, value| !computed.contains(&name.as_str()) && !value.is_null());
+            }
+            hide(&mut config, "", &mut hidden);
+            config
+        }
+    };
+    let document = json!({
+        "apiVersion": api::API_VERSION,
+        "kind": api::KIND,
+        "metadata": {"name": &*address.name},
+        "spec": {"type": type_name, "config": config, "import": {"id": id}},
+    });
+    let mut text = String::new();
+    for path in hidden {
+        text.push_str(&format!("# {path} is sensitive, and left out: write it here.\n"));
+    }
+    text.push_str(serde_saphyr::to_string(&document)?.trim_end());
+    text.push('\n');
+    Ok(text)
+}
+
+/// Takes out what the server and other tools have set.
+fn clean(object: &mut Json) {
+    let Json::Object(map) = object else { return };
+    map.remove("status");
+    let Some(Json::Object(metadata)) = map.get_mut("metadata") else { return };
+    metadata.retain(|name, _| !SET_BY_SERVER.contains(&name.as_str()));
+    if let Some(Json::Object(annotations)) = metadata.get_mut("annotations") {
+        annotations.retain(|name, _| !SET_BY_TOOLS.contains(&name.as_str()));
+        if annotations.is_empty() {
+            metadata.remove("annotations");
+        }
+    }
+}
+
+/// Takes out the places of sensitive values, and tells them.
+fn hide(value: &mut Json, at: &str, hidden: &mut Vec<String>) {
+    let Json::Object(map) = value else { return };
+    map.retain(|name, item| {
+        let here = if at.is_empty() { name.clone() } else { format!("{at}.{name}") };
+        if *item == json!({"sensitive": true}) {
+            hidden.push(here);
+            return false;
+        }
+        hide(item, &here, hidden);
+        true
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_manifest_has_what_a_person_would_write_and_no_secret() {
+        let object = Value::from_json(json!({
+            "apiVersion": "v1", "kind": "Secret",
+            "metadata": {
+                "name": "token", "namespace": "shop", "uid": "1", "resourceVersion": "7", "labels": {"app": "web"},
+                "annotations": {"purlin.dev/owner": "x"},
+            },
+            "type": "Opaque",
+        }))
+        .with("data", Value::from("c2VjcmV0").into_sensitive());
+        let value = Value::map([("id", Value::from("1")), ("object", object)]);
+        let text = manifest(&Address::single("token"), "kubernetes_object", "v1/Secret/shop/token", &value).unwrap();
+        let loaded = crate::load::source::read_texts(&[("a.yaml", &text)]);
+        assert!(loaded.config.incomplete.is_empty() && loaded.config.instances.len() == 1, "{text}");
+        assert!(text.starts_with("# data is sensitive"), "{text}");
+        for absent in ["c2VjcmV0", "uid", "resourceVersion", "annotations", "owner"] {
+            assert!(!text.contains(absent), "{absent}: {text}");
+        }
+        for present in ["Opaque", "namespace: shop", "app: web", "v1/Secret/shop/token"] {
+            assert!(text.contains(present), "{present}: {text}");
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! `purlin tree`: objects with what they depend on below them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, Write};
+
+use crate::api;
+use crate::cli::args::TreeArgs;
+use crate::cli::failure::{Exit, Failure};
+use crate::cli::options::{Files, Planning, Target, names};
+use crate::cli::output::{Console, Paint};
+use crate::cli::situation::{Purpose, is_change};
+use crate::cli::{cluster, look};
+use crate::model::{Action, Address, InstanceKey};
+
+/// One object: how it stands, and what it depends on directly.
+struct Entry {
+    state: String,
+    is_good: bool,
+    dependencies: Vec<String>,
+}
+
+type Entries = BTreeMap<String, Entry>;
+
+/// Runs the command.
+pub async fn run(args: TreeArgs, console: Console) -> anyhow::Result<Exit> {
+    let entries = match Target::decide(args.target) {
+        Target::Files(files) => from_files(files, console).await?,
+        Target::Cluster(target) => {
+            let resources = cluster::resources(&target, console).await?;
+            resources.iter().map(from_status).collect()
+        }
+    };
+    let roots = roots(&entries, args.name.as_deref());
+    if let Some(name) = args.name.filter(|_| roots.is_empty()) {
+        return Err(Failure::hinted(format!("there is no object `{name}`"), "`purlin get` lists all of them"));
+    }
+    if roots.is_empty() {
+        console.notice("There are no objects.");
+    }
+    console.result(|out| {
+        let mut picture = Picture { entries: &entries, paint: console.paint, shown: BTreeSet::new() };
+        roots.iter().try_for_each(|root| picture.draw(out, root, "", ""))
+    })?;
+    Ok(Exit::Success)
+}
+
+/// Those that nobody depends on, or those that were asked for. What stands in a ring has no root: its first object is
+/// taken for one.
+fn roots(entries: &Entries, name: Option<&str>) -> Vec<String> {
+    if let Some(name) = name {
+        let meant = |text: &&String| text.parse::<Address>().is_ok_and(|address| names(name, &address));
+        return entries.keys().filter(meant).cloned().collect();
+    }
+    let used: BTreeSet<&String> = entries.values().flat_map(|entry| &entry.dependencies).collect();
+    let mut roots: Vec<String> = entries.keys().filter(|address| !used.contains(address)).cloned().collect();
+    let mut reached = BTreeSet::new();
+    roots.iter().for_each(|root| reach(entries, root, &mut reached));
+    for address in entries.keys() {
+        if !reached.contains(address) {
+            roots.push(address.clone());
+            reach(entries, address, &mut reached);
+        }
+    }
+    roots
+}
+
+fn reach(entries: &Entries, from: &str, reached: &mut BTreeSet<String>) {
+    let mut open = vec![from.to_owned()];
+    while let Some(address) = open.pop() {
+        if reached.insert(address.clone()) {
+            open.extend(entries.get(&address).into_iter().flat_map(|entry| entry.dependencies.iter().cloned()));
+        }
+    }
+}
+
+struct Picture<'e> {
+    entries: &'e Entries,
+    paint: Paint,
+    shown: BTreeSet<String>,
+}
+
+impl Picture<'_> {
+    /// Draws an object and what is below it; what was drawn before is only named.
+    fn draw(&mut self, out: &mut dyn Write, address: &str, branch: &str, indent: &str) -> io::Result<()> {
+        let entries = self.entries;
+        let Some(entry) = entries.get(address) else {
+            return writeln!(out, "{branch}{address}  {}", self.paint.error("does not exist"));
+        };
+        let state = if entry.is_good { self.paint.faint(&entry.state) } else { self.paint.warning(&entry.state) };
+        let again = !self.shown.insert(address.to_owned()) && !entry.dependencies.is_empty();
+        writeln!(out, "{branch}{address}  {state}{}", if again { " (as above)" } else { "" })?;
+        if again {
+            return Ok(());
+        }
+        for (at, dependency) in entry.dependencies.iter().enumerate() {
+            let is_last = at + 1 == entry.dependencies.len();
+            let (corner, bar) = if is_last { ("└─ ", "   ") } else { ("├─ ", "│  ") };
+            self.draw(out, dependency, &format!("{indent}{corner}"), &format!("{indent}{bar}"))?;
+        }
+        Ok(())
+    }
+}
+
+/// What the next apply would do with each object. Without files: how each was left.
+async fn from_files(files: Files, console: Console) -> anyhow::Result<Entries> {
+    let planning = Planning::without_refresh();
+    let has_sources = !files.sources.is_empty();
+    let view = look::view(Target::Files(files), planning.limits, console).await?;
+    let recorded = &view.situation.recorded;
+    let used = |address: &Address| {
+        let object = recorded.get(address).and_then(|stored| stored.record.current.clone());
+        object.map(|object| object.dependencies.to_vec()).unwrap_or_default()
+    };
+    if !has_sources {
+        let all: Vec<Address> = recorded.keys().cloned().collect();
+        let entry = |(address, stored): (&Address, &crate::model::Stored)| {
+            let status = stored.record.current.as_ref().map(|object| crate::plan::options::status_word(object.status));
+            let state = match (&stored.record.intent, status) {
+                (Some(intent), _) => format!("{} is open", intent.operation.as_str()),
+                (None, status) => status.unwrap_or("no object").to_owned(),
+            };
+            let dependencies = expand(&used(address), &all);
+            (address.to_string(), Entry { is_good: state == "ready", state, dependencies })
+        };
+        return Ok(recorded.iter().map(entry).collect());
+    }
+    let planned = view.situation.plan(&view.engine, &planning, Purpose::default()).await?;
+    console.diagnostics(&planned.diagnostics.into_iter().filter(|found| found.address.is_none()).collect::<Vec<_>>());
+    let plan = planned.plan;
+    let current = || plan.changes.iter().filter(|change| change.deposed.is_none());
+    let all: Vec<Address> = current().map(|change| change.address.clone()).collect();
+    let entry = |change: &crate::model::Change| {
+        let wants = plan.wants.get(&change.address).map(|wants| wants.to_vec());
+        let state = match (change.action, change.blocked) {
+            (Action::NoOp | Action::Record, _) => "ready".to_owned(),
+            (_, Some(reason)) => reason.to_string(),
+            (action, None) => format!("to {}", format!("{action:?}").to_lowercase()),
+        };
+        let dependencies = expand(&wants.unwrap_or_else(|| used(&change.address)), &all);
+        let is_good = !is_change(change) && change.action != Action::Blocked;
+        (change.address.to_string(), Entry { state, is_good, dependencies })
+    };
+    Ok(current().map(entry).collect())
+}
+
+/// A dependency on a whole family is one on each of its instances.
+fn expand(dependencies: &[Address], all: &[Address]) -> Vec<String> {
+    let meant = |dependency: &Address| -> Vec<String> {
+        let whole = dependency.key == InstanceKey::None && !all.contains(dependency);
+        let instances: Vec<String> =
+            all.iter().filter(|other| whole && other.name == dependency.name).map(ToString::to_string).collect();
+        if instances.is_empty() { vec![dependency.to_string()] } else { instances }
+    };
+    dependencies.iter().flat_map(meant).collect()
+}
+
+fn from_status(resource: &api::Resource) -> (String, Entry) {
+    let status = resource.status.clone().unwrap_or_default();
+    let current = Some(status.observed_generation) == resource.metadata.generation;
+    let ready = status.conditions.iter().find(|condition| condition.type_ == "Ready");
+    let is_good = current && ready.is_some_and(|ready| ready.status == "True");
+    let state = match ready {
+        Some(ready) if current && !is_good => ready.reason.clone(),
+        Some(_) if is_good => "ready".to_owned(),
+        _ => "not seen yet".to_owned(),
+    };
+    let name = resource.metadata.name.clone().unwrap_or_default();
+    (name, Entry { state, is_good, dependencies: status.dependencies })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn drawn(edges: &[(&str, &[&str])], name: Option<&str>) -> String {
+        let entry = |dependencies: &[&str]| Entry {
+            state: "ready".to_owned(),
+            is_good: true,
+            dependencies: dependencies.iter().map(|&text| text.to_owned()).collect(),
+        };
+        let entries: Entries = edges.iter().map(|(name, below)| ((*name).to_owned(), entry(below))).collect();
+        let mut out = Vec::new();
+        let mut picture = Picture { entries: &entries, paint: Paint(false), shown: BTreeSet::new() };
+        roots(&entries, name).iter().for_each(|root| picture.draw(&mut out, root, "", "").unwrap());
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn what_is_shared_is_drawn_once() {
+        let edges: &[(&str, &[&str])] = &[("a", &["b", "c"]), ("b", &["d"]), ("c", &["b"]), ("d", &[])];
+        expect_test::expect![[r#"
+            a  ready
+            ├─ b  ready
+            │  └─ d  ready
+            └─ c  ready
+               └─ b  ready (as above)
+        "#]]
+        .assert_eq(&drawn(edges, None));
+    }
+
+    #[test]
+    fn a_ring_and_what_does_not_exist_come_to_an_end() {
+        let edges: &[(&str, &[&str])] = &[("a", &["b"]), ("b", &["a", "none"])];
+        expect_test::expect![[r#"
+            a  ready
+            └─ b  ready
+               ├─ a  ready (as above)
+               └─ none  does not exist
+        "#]]
+        .assert_eq(&drawn(edges, None));
+        assert!(drawn(edges, Some("none")).is_empty());
+    }
+}

@@ -1,0 +1,76 @@
+//! The command line on a cluster: switches of a Resource, the tree, and importing an object into local records.
+
+use std::process::{Command, Output};
+
+use crate::controlplane::wait_until;
+use crate::installation::*;
+
+/// Runs `purlin` as the user of the control plane's kubeconfig.
+fn purlin(arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_purlin"));
+    command.args(arguments).env("KUBECONFIG", plane().kubeconfig()).output().unwrap()
+}
+
+fn ok(arguments: &[&str]) -> String {
+    let output = purlin(arguments);
+    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn a_resource_is_suspended_resumed_and_looked_at() {
+    let _world = shared();
+    let plane = plane();
+    let ns = plane.namespace("switch");
+    plane.apply(&["-n", &ns], &(data("base", "one", "") + &data("top", "\"${base.id}\"", "")));
+    wait_ready(&ns, &["base", "top"]);
+    assert_eq!(ok(&["tree", "-n", &ns]), "top  ready\n└─ base  ready\n");
+
+    ok(&["suspend", "base", "-n", &ns]);
+    wait_reason(&ns, "base", "Ready", "Suspended");
+    plane.apply(&["-n", &ns], &data("base", "two", ""));
+    ok(&["resume", "base", "-n", &ns]);
+    wait_until("the change is carried out", LIMIT, || {
+        resource(&ns, "base").is_some_and(|base| is_ready(&base) && base["status"]["attributes"]["output"] == "two")
+    });
+    ok(&["reconcile", "base", "-n", &ns]);
+    wait_until("the controller has looked", LIMIT, || {
+        let base = resource(&ns, "base").unwrap();
+        let asked = &base["metadata"]["annotations"]["purlin.dev/reconcile-requested-at"];
+        asked.is_string() && base["status"]["lastHandledReconcileAt"] == *asked
+    });
+    assert_eq!(purlin(&["suspend", "none", "-n", &ns]).status.code(), Some(1));
+}
+
+#[test]
+fn an_existing_object_is_imported_with_the_manifest_that_was_printed_for_it() {
+    let _world = shared();
+    let plane = plane();
+    let ns = plane.namespace("import");
+    let object = "apiVersion: v1\nkind: ConfigMap\nmetadata: { name: site, labels: { app: web } }\ndata: { a: '1' }\n";
+    plane.apply(&["-n", &ns], object);
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let (files, state) = (folder.path().display().to_string(), path("state.db"));
+    let local = ["-f", files.as_str(), "--state", state.as_str()];
+    std::fs::write(path("other.yaml"), data("other", "one", "")).unwrap();
+    let id = format!("v1/ConfigMap/{ns}/site");
+    ok(&[&["import", "site", &id, "--out", &path("site.yaml")], &local[..]].concat());
+    let imported = ok(&[&["import", "site", &id], &local[..]].concat());
+    assert!(!imported.contains("destroyed"), "{imported}");
+    ok(&[&["apply", "--yes"], &local[..]].concat());
+    assert_eq!(purlin(&[&["plan", "--detailed-exitcode"], &local[..]].concat()).status.code(), Some(0));
+    let site = plane.get(&["-n", &ns, "configmap", "site"]);
+    assert_eq!((&site["data"]["a"], &site["metadata"]["labels"]["app"]), (&"1".into(), &"web".into()));
+
+    // A saved plan does not mind that others change the object meanwhile: it carries out what was looked at.
+    let changed =
+        std::fs::read_to_string(path("site.yaml")).unwrap().replace("a: '1'", "a: '2'").replace("a: \"1\"", "a: '2'");
+    std::fs::write(path("site.yaml"), changed).unwrap();
+    ok(&[&["plan", "--out", &path("plan")], &local[..]].concat());
+    plane.kubectl_ok(&["-n", &ns, "label", "configmap", "site", "seen=yes"]);
+    ok(&["apply", &path("plan")]);
+    assert_eq!(plane.get(&["-n", &ns, "configmap", "site"])["data"]["a"], "2");
+    ok(&[&["destroy", "--yes"], &local[..]].concat());
+    assert!(!plane.kubectl(&["-n", &ns, "get", "configmap", "site"]).status.success(), "it is destroyed");
+}

@@ -1,0 +1,121 @@
+//! `plan --out` and `apply PLANFILE`.
+
+use super::sandbox::{Sandbox, manifest};
+
+fn planned() -> Sandbox {
+    let sandbox = Sandbox::new();
+    sandbox.objects(&[("a", &[]), ("b", &["a"])]);
+    sandbox.ok(&["plan", "-f", "files", "--out", "plan.json"]);
+    sandbox
+}
+
+#[test]
+fn a_saved_plan_is_carried_out_without_a_question() {
+    let sandbox = planned();
+    assert!(!sandbox.path("purlin.db").exists(), "a plan makes no state file");
+    sandbox.ok(&["apply", "plan.json"]);
+    assert_eq!(sandbox.recorded(), ["a", "b"]);
+    assert_eq!(sandbox.run(&["plan", "-f", "files", "--detailed-exitcode"]).code, Some(0));
+}
+
+#[test]
+fn a_saved_plan_is_the_plan_that_was_printed() {
+    let sandbox = planned();
+    sandbox.ok(&["apply", "plan.json"]);
+    sandbox.write("files/objects.yaml", &(manifest("a", &[]) + "  lifecycle: { createBeforeDestroy: true }\n"));
+    let plan = sandbox.json(&["plan", "-f", "files", "--replace", "a", "--out", "plan.json", "-o", "json"]);
+    let ids = |nodes: &serde_json::Value, field: &str| -> std::collections::BTreeSet<String> {
+        nodes.as_array().unwrap().iter().map(|node| node[field].as_str().unwrap().to_owned()).collect()
+    };
+    let events = sandbox.events(&["apply", "plan.json", "-o", "json"]);
+    let started: Vec<_> = events.into_iter().filter(|event| event["event"] == "finished").collect();
+    assert_eq!(ids(&started.into(), "node"), ids(&plan["graph"]["nodes"], "id"));
+    assert_eq!(sandbox.recorded(), ["a"]);
+}
+
+#[test]
+fn a_plan_is_refused_when_the_records_have_moved_on() {
+    let sandbox = planned();
+    sandbox.ok(&["apply", "-f", "files", "--yes"]);
+    let ran = sandbox.run(&["apply", "plan.json"]);
+    assert!(ran.one_error().contains("the records have changed since the plan was saved"), "{ran:?}");
+    assert!(ran.stderr.contains("hint: plan again"), "{ran:?}");
+}
+
+#[test]
+fn a_plan_is_refused_when_the_files_have_moved_on() {
+    let sandbox = planned();
+    sandbox.write("files/more.yaml", &manifest("c", &[]));
+    let ran = sandbox.run(&["apply", "plan.json"]);
+    assert!(ran.one_error().contains("the files have changed since the plan was saved"), "{ran:?}");
+    assert!(!sandbox.path("purlin.db").exists(), "nothing is made by a refusal");
+    sandbox.remove("files/more.yaml");
+    sandbox.ok(&["apply", "plan.json"]);
+}
+
+#[test]
+fn a_plan_is_applied_once() {
+    let sandbox = planned();
+    sandbox.ok(&["apply", "plan.json"]);
+    assert!(sandbox.run(&["apply", "plan.json"]).one_error().contains("the records have changed"));
+}
+
+#[test]
+fn other_files_and_formats_are_refused() {
+    let sandbox = planned();
+    let text = std::fs::read_to_string(sandbox.path("plan.json")).unwrap();
+    let cases = [
+        (text.replace("\"format\":1", "\"format\":2"), "has format 2, not 1"),
+        (text.replace("\"purlin\":\"", "\"purlin\":\"9."), "has made the saved plan"),
+        (text.replace("\"records\"", "\"recrods\""), "is damaged"),
+        (manifest("a", &[]), "is no saved plan"),
+    ];
+    for (text, expected) in cases {
+        sandbox.write("other", &text);
+        let ran = sandbox.run(&["apply", "other"]);
+        assert!(ran.one_error().contains(expected), "{expected}: {ran:?}");
+    }
+    assert!(sandbox.run(&["apply", "nothing"]).one_error().contains("cannot be read"));
+    assert_eq!(sandbox.run(&["apply", "plan.json", "-f", "files"]).code, Some(1));
+}
+
+#[test]
+fn replies_that_were_tampered_with_are_refused() {
+    let sandbox = planned();
+    let text = std::fs::read_to_string(sandbox.path("plan.json")).unwrap();
+    let mut saved: serde_json::Value = serde_json::from_str(&text).unwrap();
+    saved["replies"].as_object_mut().unwrap().clear();
+    sandbox.write("plan.json", &saved.to_string());
+    let ran = sandbox.run(&["apply", "plan.json"]);
+    assert!(ran.one_error().contains("cannot be made out again"), "{ran:?}");
+    assert_eq!(sandbox.recorded(), [""; 0]);
+}
+
+#[test]
+fn selection_and_refresh_are_saved_too() {
+    let sandbox = planned();
+    sandbox.ok(&["plan", "-f", "files", "--target", "a", "--out", "plan.json"]);
+    sandbox.ok(&["apply", "plan.json"]);
+    assert_eq!(sandbox.recorded(), ["a"]);
+    sandbox.ok(&["plan", "-f", "files", "--refresh-only", "--out", "plan.json"]);
+    assert!(sandbox.ok(&["apply", "plan.json"]).contains("No differences"));
+}
+
+#[cfg(unix)]
+#[test]
+fn only_the_owner_may_read_a_saved_plan() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let sandbox = Sandbox::new();
+    sandbox.objects(&[("a", &[])]);
+    sandbox.write("plan.json", "");
+    sandbox.ok(&["plan", "-f", "files", "--out", "plan.json"]);
+    let mode = std::fs::metadata(sandbox.path("plan.json")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+}
+
+#[test]
+fn what_cannot_be_compared_later_is_not_saved() {
+    let sandbox = Sandbox::new();
+    let ran = sandbox.piped(&["plan", "-f", "-", "--out", "plan.json"], &manifest("a", &[]));
+    assert!(ran.one_error().contains("standard input"), "{ran:?}");
+}
