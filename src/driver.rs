@@ -167,6 +167,7 @@ mod tests {
             create_before_destroy: false,
             prevent_destroy: false,
             skip_destroy: false,
+            awaits_postconditions: false,
             provider_config: Arc::from(""),
             service_account: Arc::from("deployer"),
         }

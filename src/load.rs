@@ -3,6 +3,7 @@
 //! Takes Resources (from files or from the API server), gives a `Config` and diagnostics. One bad Resource
 //! never hides another: it stays in the `Config` as present, marked with its errors.
 
+pub mod condition;
 pub mod config;
 pub mod decode;
 pub mod duration;
@@ -16,6 +17,7 @@ mod manifest;
 mod suggest;
 mod yaml;
 
+pub use condition::Condition;
 pub use config::{Config, DeletionPolicy, IgnoredChange, ImportRequest, Instance, Reference, Timeouts};
 pub use decode::from_api;
 pub use expression::{Scope, Template};

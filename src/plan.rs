@@ -5,6 +5,7 @@
 
 pub mod ask;
 mod assemble;
+pub mod conditions;
 mod conform;
 mod contract;
 pub mod cycle;

@@ -119,6 +119,27 @@ pub struct Lifecycle {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "schema::set_of_texts")]
     pub ignore_changes: Vec<String>,
+    /// What must hold before the object is created, updated or replaced. What they read are dependencies.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 100), extend("x-kubernetes-list-type" = "atomic"))]
+    pub preconditions: Vec<Requirement>,
+    /// What must hold of the object afterwards, and whenever it is looked at; `self` is the object. While one does
+    /// not hold, what depends on the object waits, and the old object of a create-first replacement is kept.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 100), extend("x-kubernetes-list-type" = "atomic"))]
+    pub postconditions: Vec<Requirement>,
+}
+
+/// Something that must hold.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Requirement {
+    /// An expression, `${...}`, that gives true or false.
+    #[schemars(length(min = 1, max = 16384))]
+    pub condition: String,
+    /// What is told when it gives false. It may hold expressions.
+    #[schemars(length(min = 1, max = 4096))]
+    pub error_message: String,
 }
 
 /// What happens to an object that is no longer wanted.

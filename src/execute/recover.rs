@@ -225,7 +225,7 @@ impl Attempt<'_> {
             let mut record = self.stored.record.as_ref().clone();
             record.intent = None;
             if let Some(old) = self.intent.deposed.and_then(|key| record.deposed.remove(&key)) {
-                record.current = Some(old);
+                record.current = Some(super::step::with_wait(old, false));
             }
             return self.write(record).await;
         };

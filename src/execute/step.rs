@@ -1,5 +1,6 @@
 //! One step: finalize, intend, call, record. Whatever happens, the end says what is recorded now.
 
+mod conditions;
 mod create;
 mod destroy;
 mod finalize;
@@ -23,7 +24,7 @@ use crate::model::{
 use crate::plan::Prepared;
 use crate::plan::finalize::{Final, recorded_value};
 
-pub(crate) use create::settle_create;
+pub(crate) use create::{settle_create, with_wait};
 pub(crate) use destroy::{Removed, call_destroy, settle_destroy};
 pub(crate) use update::both;
 
@@ -105,6 +106,7 @@ impl StepTask {
             Operation::Forget => destroy::forget(&self).await,
             Operation::Read => Err(Failure::internal("this release reads no data sources").into()),
         };
+        let done = done.and_then(|fate| conditions::after(&self, fate));
         let (fate, failure) = match done {
             Ok(fate) => (fate, None),
             Err(unfinished) => (unfinished.fate, Some(unfinished.failure)),

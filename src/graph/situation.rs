@@ -152,6 +152,7 @@ fn recorded_object(dependencies: &[Address]) -> Arc<RecordedObject> {
         create_before_destroy: false,
         prevent_destroy: false,
         skip_destroy: false,
+        awaits_postconditions: false,
         provider_config: "".into(),
         service_account: "".into(),
     })

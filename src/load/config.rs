@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::Template;
+use super::{Condition, Template};
 use crate::model::{Address, Diagnostics, Path, Source};
 
 /// What one namespace wants, by address.
@@ -40,6 +40,10 @@ pub struct Instance {
     pub prevent_destroy: bool,
     /// `lifecycle.ignoreChanges`, in the order given.
     pub ignore_changes: Arc<[IgnoredChange]>,
+    /// `lifecycle.preconditions`.
+    pub preconditions: Arc<[Condition]>,
+    /// `lifecycle.postconditions`.
+    pub postconditions: Arc<[Condition]>,
     /// What happens to the object when it is not wanted any more.
     pub deletion_policy: DeletionPolicy,
     /// `import.id`.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::condition::{self, Moment, Written};
 use super::intern::Interner;
 use super::tree::{Node, Tree};
 use super::{DeletionPolicy, ImportRequest, Instance, Reference, Template, Timeouts, duration, expression, lifecycle};
@@ -21,6 +22,8 @@ pub(super) struct Draft {
     pub(super) create_before_destroy: Option<bool>,
     pub(super) prevent_destroy: bool,
     pub(super) ignore_changes: Vec<Arc<str>>,
+    pub(super) preconditions: Vec<Written>,
+    pub(super) postconditions: Vec<Written>,
     pub(super) deletion_policy: DeletionPolicy,
     pub(super) import: Option<Arc<str>>,
     pub(super) service_account: Arc<str>,
@@ -52,6 +55,8 @@ pub fn from_api(resource: &api::Resource, default_service_account: &Arc<str>, in
         create_before_destroy: lifecycle.create_before_destroy,
         prevent_destroy: lifecycle.prevent_destroy.unwrap_or_default(),
         ignore_changes: lifecycle.ignore_changes.iter().map(|text| interner.get(text)).collect(),
+        preconditions: lifecycle.preconditions.iter().map(written).collect(),
+        postconditions: lifecycle.postconditions.iter().map(written).collect(),
         deletion_policy: match spec.deletion_policy.unwrap_or_default() {
             api::DeletionPolicy::Delete => DeletionPolicy::Delete,
             api::DeletionPolicy::Orphan => DeletionPolicy::Orphan,
@@ -74,6 +79,13 @@ pub fn from_api(resource: &api::Resource, default_service_account: &Arc<str>, in
     draft.finish(Some(&config), interner)
 }
 
+fn written(condition: &api::Requirement) -> Written {
+    Written {
+        condition: Some(condition.condition.as_str().into()),
+        message: Some(condition.error_message.as_str().into()),
+    }
+}
+
 impl Draft {
     /// Checks what was read, and makes the instance. Problems become part of it.
     pub(super) fn finish(mut self, config: Option<&Tree>, interner: &mut Interner) -> Instance {
@@ -84,6 +96,11 @@ impl Draft {
         self.problems.extend(faults);
         let (template, mut references, faults) = Self::template(config, interner);
         self.problems.extend(faults);
+        let mut conditions = |written: &mut Vec<Written>, moment| {
+            condition::parse(std::mem::take(written), moment, &mut references, &mut self.problems, interner)
+        };
+        let preconditions = conditions(&mut self.preconditions, Moment::Before);
+        let postconditions = conditions(&mut self.postconditions, Moment::After);
         self.refer_to_dependencies(&mut references, interner);
         self.refuse_self_references(&mut references);
         references.sort();
@@ -100,6 +117,8 @@ impl Draft {
             create_before_destroy: self.create_before_destroy,
             prevent_destroy: self.prevent_destroy,
             ignore_changes,
+            preconditions,
+            postconditions,
             deletion_policy: self.deletion_policy,
             import: self.import.map(|id| ImportRequest { id }),
             service_account: self.service_account,
@@ -196,7 +215,12 @@ impl Draft {
             references.extract_if(.., |reference| reference.target.name == self.name).map(|own| own.at).collect();
         for at in own {
             let what = format!("`{}` refers to itself", self.name);
-            self.problem(Reason::SelfReference, at, what, "an object can only use values of other objects");
+            let after = field(&["spec", "lifecycle", Moment::After.field()]);
+            let hint = match at.starts_with(&after) {
+                true => "in a postcondition the object itself is `self`",
+                false => "an object can only use values of other objects",
+            };
+            self.problem(Reason::SelfReference, at, what, hint);
         }
     }
 }

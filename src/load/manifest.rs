@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::condition::{Moment, Written};
 use super::decode::{Draft, field};
 use super::intern::Interner;
 use super::suggest::closest;
@@ -137,7 +138,8 @@ const SPEC: &[&str] = &[
     "type",
 ];
 
-const LIFECYCLE: &[&str] = &["createBeforeDestroy", "ignoreChanges", "preventDestroy"];
+const LIFECYCLE: &[&str] =
+    &["createBeforeDestroy", "ignoreChanges", "postconditions", "preconditions", "preventDestroy"];
 
 impl Reading<'_> {
     fn source(&self, line: usize) -> Source {
@@ -313,9 +315,54 @@ impl Reading<'_> {
                 "createBeforeDestroy" => draft.create_before_destroy = self.boolean(&entry.value, &place),
                 "preventDestroy" => draft.prevent_destroy = self.boolean(&entry.value, &place).unwrap_or_default(),
                 "ignoreChanges" => draft.ignore_changes = self.texts(&entry.value, &place, interner),
+                "preconditions" => draft.preconditions = self.conditions(&entry.value, Moment::Before),
+                "postconditions" => draft.postconditions = self.conditions(&entry.value, Moment::After),
                 _ => self.unknown(entry, &at, LIFECYCLE),
             }
         }
+    }
+
+    fn conditions(&mut self, tree: &Tree, moment: Moment) -> Vec<Written> {
+        let list = field(&["spec", "lifecycle", moment.field()]);
+        let items = match &tree.node {
+            Node::List(items) => items.as_slice(),
+            Node::Null => &[],
+            _ => {
+                self.wrong(tree, list.clone(), "a list");
+                &[]
+            }
+        };
+        let mut conditions = Vec::with_capacity(items.len());
+        for (index, item) in items.iter().enumerate() {
+            let at = list.index(index);
+            // What is told here is not told again when it is parsed.
+            let faulty = || Some(Arc::from("${true}"));
+            let mut written = Written::default();
+            let Node::Map(entries) = &item.node else {
+                self.wrong(item, at, "a map with a `condition` and an `errorMessage`");
+                conditions.push(Written { condition: faulty(), message: faulty() });
+                continue;
+            };
+            for entry in entries {
+                let place = match entry.key.as_ref() {
+                    "condition" => &mut written.condition,
+                    "errorMessage" => &mut written.message,
+                    _ => {
+                        self.unknown_at(entry, &at, &["condition", "errorMessage"]);
+                        continue;
+                    }
+                };
+                match &entry.value.node {
+                    Node::String(text) => *place = Some(text.clone()),
+                    _ => {
+                        *place = faulty();
+                        self.wrong(&entry.value, at.name(entry.key.clone()), "a text");
+                    }
+                }
+            }
+            conditions.push(written);
+        }
+        conditions
     }
 
     fn timeouts(&mut self, tree: &Tree, draft: &mut Draft) {

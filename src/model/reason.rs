@@ -50,6 +50,11 @@ reasons! {
     DependencyNotReady,
     /// A dependency's step failed, so this one was skipped.
     DependencyFailed,
+    /// A precondition of the object does not hold. It is checked again when what it reads changes, and after a while.
+    PreconditionFailed,
+    /// A postcondition of the object does not hold. The object stays as it is, what depends on it waits, and the old
+    /// object of a create-first replacement is kept.
+    PostconditionFailed,
     /// Something that this change needs to be planned or carried out stands in its way.
     Waiting,
     /// The driver's call failed. It is tried again with back-off.

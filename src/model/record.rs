@@ -48,6 +48,8 @@ pub struct RecordedObject {
     pub prevent_destroy: bool,
     /// `deletionPolicy: Orphan` of the last change: forget instead of destroy.
     pub skip_destroy: bool,
+    /// Of a deposed object: it is kept until the postconditions of its successor hold.
+    pub awaits_postconditions: bool,
     /// Hash of the provider configuration that last read it; empty for built-in drivers.
     pub provider_config: Arc<str>,
     /// As which service account (or local user: empty) it was made; a destroy acts as the same.

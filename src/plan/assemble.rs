@@ -145,8 +145,7 @@ fn prepare(scene: &Scene<'_>, id: Id, draft: &mut Draft, flags: &Inheritance) ->
     let instance = subject.instance.filter(|_| subject.wanted && !scene.running.contains_key(&id))?;
     if draft.action == Action::NoOp {
         let object = draft.prior.clone()?;
-        draft.because =
-            record_only(subject, instance, &object, draft.record_differs, flags.is_on(id)).map(str::to_owned);
+        draft.because = record_only(subject, instance, &object, draft, flags.is_on(id)).map(str::to_owned);
         draft.because.as_ref()?;
         draft.action = Action::Record;
         return Some(Prepared {
@@ -241,7 +240,7 @@ fn record_only(
     subject: Subject<'_>,
     instance: &Instance,
     object: &RecordedObject,
-    differs: Option<&'static str>,
+    draft: &Draft,
     flag: bool,
 ) -> Option<&'static str> {
     let rules = [
@@ -256,7 +255,8 @@ fn record_only(
         ),
         (has_lost_marks(instance), "its finalizer or its annotation was taken off"),
     ];
-    differs.or_else(|| rules.into_iter().find(|(changed, _)| *changed).map(|(_, because)| because))
+    let rules = || rules.into_iter().find(|(changed, _)| *changed).map(|(_, because)| because);
+    draft.record_differs.or_else(rules).or(draft.check_later.then_some("its conditions are checked when all is known"))
 }
 
 /// A Resource in a cluster says that it has a record; without that its deletion would leave the object behind.

@@ -53,6 +53,8 @@ pub(super) struct Draft {
     pub hold_destroy: Option<Box<Block>>,
     /// The object is not what its record says (read, imported, completed), so the record is written.
     pub record_differs: Option<&'static str>,
+    /// A condition reads what is not known yet, so an object that stays as it is gets a step that checks it.
+    pub check_later: bool,
     /// Decided before any dependency was, so that it stays whatever becomes of them.
     pub at_once: bool,
     /// What drivers and load warned of.
@@ -133,6 +135,7 @@ impl Draft {
             create_first: false,
             hold_destroy: None,
             record_differs: None,
+            check_later: false,
             at_once: false,
             diagnostics: Vec::new(),
             leftovers: Vec::new(),

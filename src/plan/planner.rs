@@ -166,6 +166,7 @@ impl<'a> Planner<'a> {
                     next = wanted::evaluate(&seen, self.evaluator, id, &mut progress);
                 }
                 Next::Decided(mut draft) => {
+                    wanted::confirm(&Seen { scene: &self.scene, drafts: &self.drafts }, id, &mut draft);
                     if draft.leftovers.is_empty() {
                         let refreshed = std::mem::take(&mut progress.leftovers);
                         draft.leftovers = leaving::leftovers(&self.scene, id, refreshed);

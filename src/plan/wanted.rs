@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use super::conditions::{self, Checked};
 use super::conform::{conform, located};
 use super::draft::{Block, Draft, Planned};
 use super::progress::{Next, Progress, Refreshed, Replacement, Topic, decided, marked};
@@ -52,6 +53,9 @@ pub(super) fn evaluate(seen: &Seen<'_, '_>, evaluator: &dyn Evaluate, id: Id, pr
         let block = Block { diagnostics, waiting_for: Vec::new(), held: false, frozen: false };
         decided(Draft::blocked(block, subject.current()))
     };
+    if let Checked::Violated(problems) = conditions::before(instance, seen) {
+        return block(problems);
+    }
     let evaluated = match evaluator.evaluate(instance, seen) {
         Ok(value) => value,
         Err(problems) => return block(located(instance, problems)),
@@ -74,6 +78,22 @@ pub(super) fn evaluate(seen: &Seen<'_, '_>, evaluator: &dyn Evaluate, id: Id, pr
         Some(ObjectStatus::Tainted) => replace(scene, id, progress, Replacement::Tainted),
         Some(_) if replacement_requested(scene, id) => replace(scene, id, progress, Replacement::Requested),
         Some(_) => ask_plan(scene, id, progress, prior(subject, progress)),
+    }
+}
+
+/// Checks the postconditions of a decided object as far as they are known: an object that would violate one is not
+/// changed, and one that stays as it is gets a step of its own when its conditions cannot be judged yet.
+pub(super) fn confirm(seen: &Seen<'_, '_>, id: Id, draft: &mut Draft) {
+    let subject = seen.scene.subjects[id];
+    let Some(instance) = subject.instance.filter(|_| subject.wanted && !draft.is_blocked()) else { return };
+    let Some(object) = draft.seen.clone() else { return };
+    match conditions::after(instance, &object, seen) {
+        Checked::Violated(diagnostics) => {
+            draft.block(Block { diagnostics, waiting_for: Vec::new(), held: false, frozen: false }, subject.current());
+        }
+        checked => {
+            draft.check_later = checked == Checked::Unknown || conditions::before(instance, seen) == Checked::Unknown;
+        }
     }
 }
 

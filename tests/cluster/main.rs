@@ -12,6 +12,7 @@ mod controlplane;
 mod bad_input;
 mod chart;
 mod command_line;
+mod conditions;
 mod controller;
 mod installation;
 mod kubernetes_objects;

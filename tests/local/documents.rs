@@ -17,6 +17,9 @@ fn way_out(reason: Reason) -> &'static str {
         Reason::SelfReference => "Remove the reference, or refer to what you meant.",
         Reason::DependencyCycle => "Remove one of the references that the message names; it says which one is enough.",
         Reason::DependencyNotFound => "Create the Resource, or correct the name. The object goes on by itself then.",
+        Reason::PreconditionFailed | Reason::PostconditionFailed => {
+            "See the message, which is the author's; `docs/conditions.md` tells what a condition does."
+        }
         Reason::OperationRefused | Reason::CreateKeepsFailing | Reason::ReplacementFailed => {
             "Change the object so that it can be made; a change of its spec starts the count anew."
         }

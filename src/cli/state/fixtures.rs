@@ -23,6 +23,7 @@ pub fn object() -> RecordedObject {
         create_before_destroy: false,
         prevent_destroy: true,
         skip_destroy: false,
+        awaits_postconditions: false,
         provider_config: "".into(),
         service_account: "".into(),
     }

@@ -14,6 +14,8 @@ fn resource(name: &str, generation: i64, references: &[&str]) -> Instance {
         create_before_destroy: None,
         prevent_destroy: false,
         ignore_changes: Arc::new([]),
+        preconditions: Arc::default(),
+        postconditions: Arc::default(),
         deletion_policy: DeletionPolicy::Delete,
         import: None,
         service_account: "default".into(),
@@ -56,6 +58,7 @@ fn record(name: &str, version: u64, used: &[&str]) -> Stored {
         create_before_destroy: false,
         prevent_destroy: false,
         skip_destroy: false,
+        awaits_postconditions: false,
         provider_config: "".into(),
         service_account: "".into(),
     }));

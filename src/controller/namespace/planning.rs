@@ -183,6 +183,7 @@ impl NamespaceTask {
             options.held.insert(address.clone(), Held { reason: Reason::OperationInProgress, message });
             return;
         }
+        let doubted = tracked.is_doubted();
         if let Some(held) = tracked.held(fingerprint, now) {
             options.held.insert(address.clone(), held);
             return;
@@ -192,7 +193,11 @@ impl NamespaceTask {
             let asked = &instance.reconcile_requested;
             !asked.is_empty() && *asked != tracked.requested && Some(asked) != handled.as_ref()
         });
-        if requested || tracked.read_at.is_some_and(|at| at <= now) {
+        if doubted {
+            // What a condition reads is read anew: whoever else has a part in it may have made it true.
+            due.extend(tracked.wants.iter().filter(|wanted| config.instances.contains_key(wanted)).cloned());
+        }
+        if requested || doubted || tracked.read_at.is_some_and(|at| at <= now) {
             due.insert(address.clone());
         } else if tracked.settled == Some(fingerprint) && !tracked.is_open() {
             options.settled.insert(address.clone());

@@ -111,7 +111,9 @@ impl NamespaceTask {
             | Reason::Forbidden
             | Reason::AlreadyExists
             | Reason::DriverFault
-            | Reason::InternalError => {
+            | Reason::InternalError
+            | Reason::PreconditionFailed
+            | Reason::PostconditionFailed => {
                 let draw = self.context.engine.random.number();
                 let tracked = self.tracked.entry(address.clone()).or_default();
                 // One that is held has its own time already.

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use crate::controller::metrics::ObjectState;
 use crate::controller::summarize::{StepState, Steps};
 use crate::load::Instance;
-use crate::model::{Address, Change, Step};
+use crate::model::{Address, Change, Reason, Step};
 use crate::plan::{EffectiveLifecycle, Held};
 
 /// One object.
@@ -103,6 +103,13 @@ impl Tracked {
     /// Whether a step failed or was skipped.
     pub(super) fn has_trouble(&self) -> bool {
         self.steps.values().any(|state| matches!(state, StepState::Failed { .. } | StepState::Skipped(_)))
+    }
+
+    /// Whether one of its conditions did not hold when it was last looked at.
+    pub(super) fn is_doubted(&self) -> bool {
+        let blocked = self.change.as_ref().and_then(|change| change.blocked);
+        let reason = self.hold.as_ref().map(|hold| hold.held.reason).or(blocked);
+        matches!(reason, Some(Reason::PreconditionFailed | Reason::PostconditionFailed))
     }
 
     /// Lets go of the values of a plan that is carried out: what they became is in the record.

@@ -15,6 +15,8 @@ fn instance() -> Instance {
         create_before_destroy: None,
         prevent_destroy: false,
         ignore_changes: Arc::new([]),
+        preconditions: Arc::default(),
+        postconditions: Arc::default(),
         deletion_policy: DeletionPolicy::Delete,
         import: None,
         service_account: "default".into(),
@@ -42,6 +44,7 @@ fn record() -> Record {
         create_before_destroy: false,
         prevent_destroy: false,
         skip_destroy: false,
+        awaits_postconditions: false,
         provider_config: "".into(),
         service_account: "".into(),
     }));

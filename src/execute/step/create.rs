@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use super::finalize::finalize;
-use super::{Fate, StepTask, Unfinished, call, made_object, write_result};
+use super::{Fate, StepTask, Unfinished, call, conditions, made_object, write_result};
 use crate::driver::{ApplyRequest, ApplyResponse};
 use crate::execute::Engine;
 use crate::execute::failure::Failure;
-use crate::model::{Diagnostic, Intent, ObjectStatus, Operation, Reason, Record, ReplaceOrder, Schema, Stored, Value};
+use crate::model::{
+    Diagnostic, Intent, ObjectStatus, Operation, Reason, Record, RecordedObject, ReplaceOrder, Schema, Stored, Value,
+};
 use crate::plan::finalize::{Final, check_result};
 
 /// Everything about the new object is known before anything is given up: the old object of a create-first
@@ -24,13 +26,15 @@ pub(super) async fn run(task: &StepTask) -> Result<Fate, Unfinished> {
 async fn create(task: &StepTask) -> Result<Fate, Unfinished> {
     let driver = task.driver()?;
     let prepared = task.prepared()?;
+    conditions::before(task)?;
     let last = finalize(task).await?;
     refuse_fixed_identity(task, &last)?;
 
     let mut record = task.record();
     let deposed = match (task.order, record.current.take()) {
         (Some(ReplaceOrder::CreateFirst), Some(old)) => {
-            record.deposed.insert(prepared.deposed_key, old);
+            let judged = task.instance.as_deref().is_some_and(|instance| !instance.postconditions.is_empty());
+            record.deposed.insert(prepared.deposed_key, with_wait(old, judged));
             Some(prepared.deposed_key)
         }
         // A create that replaces nothing is planned over an object only when that was read and found gone.
@@ -126,12 +130,20 @@ fn conclude_create(
         }
         _ => {
             if let Some(old) = deposed.and_then(|key| record.deposed.remove(&key)) {
-                record.current = Some(old);
+                record.current = Some(with_wait(old, false));
             }
             failure.get_or_insert_with(|| Failure::driver("the driver made no object and reported no error"));
         }
     }
     failure
+}
+
+/// The object, waiting for the postconditions of its successor or not.
+pub(crate) fn with_wait(object: Arc<RecordedObject>, awaits_postconditions: bool) -> Arc<RecordedObject> {
+    if object.awaits_postconditions == awaits_postconditions {
+        return object;
+    }
+    Arc::new(RecordedObject { awaits_postconditions, ..object.as_ref().clone() })
 }
 
 /// What a driver returns must be what it planned. The object is kept in any case.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::finalize::rehearse;
-use super::{Fate, StepTask, Unfinished, call, seen_object, write_result};
+use super::{Fate, StepTask, Unfinished, call, seen_object, with_wait, write_result};
 use crate::driver::{ApplyRequest, ApplyResponse, CallContext, Driver};
 use crate::execute::Engine;
 use crate::execute::failure::Failure;
@@ -26,8 +26,12 @@ pub(super) async fn run(task: &StepTask) -> Result<Fate, Unfinished> {
             ..failure
         })?;
     }
-    let record = task.record();
+    let mut record = task.record();
     let object = chosen(&record, removed.deposed)?;
+    if let Some(key) = removed.deposed {
+        // Its successor is as it must be, or this step would not run.
+        record.deposed.insert(key, with_wait(Arc::clone(&object), false));
+    }
     let timeout = task.timeouts().delete;
     let before = task.intend(record, Operation::Destroy, removed.deposed, None, timeout).await?;
 

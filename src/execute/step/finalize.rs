@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::StepTask;
+use super::{StepTask, conditions};
 use crate::execute::consult::validate_and_plan;
 use crate::execute::failure::{Failure, below_config};
 use crate::load::Instance;
@@ -27,6 +27,7 @@ pub(super) async fn finalize(task: &StepTask) -> Result<Final, Failure> {
 /// Delete-first: before the old object goes, the create leg must be plannable with all that can be known by then.
 /// Only what the order itself makes later than the destroy may still be unknown.
 pub(super) async fn rehearse(task: &StepTask) -> Result<(), Failure> {
+    conditions::as_far_as_known(task)?;
     let prepared = task.prepared()?;
     if !prepared.config.has_unknown() {
         return Ok(());

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::create::broken_promise;
 use super::finalize::finalize;
-use super::{Fate, StepTask, Unfinished, call, made_object, write_result};
+use super::{Fate, StepTask, Unfinished, call, conditions, made_object, write_result};
 use crate::driver::{ApplyRequest, ApplyResponse};
 use crate::execute::failure::Failure;
 use crate::model::{ObjectState, Operation, Record, RecordedObject, Stored};
@@ -13,6 +13,7 @@ pub(super) async fn run(task: &StepTask) -> Result<Fate, Unfinished> {
     let driver = task.driver()?;
     let prepared = task.prepared()?;
     let prior = prepared.prior.as_ref().ok_or_else(|| Failure::internal("an update is planned for no object"))?;
+    conditions::before(task)?;
     let last = finalize(task).await?;
 
     let mut record = task.record();
@@ -89,6 +90,7 @@ pub(crate) fn both(prior: &RecordedObject, planned: &RecordedObject) -> Arc<[cra
 
 /// A record-only step: flags, edges, or the value as it was read. No call, so no intent.
 pub(super) async fn record_only(task: &StepTask) -> Result<Fate, Unfinished> {
+    conditions::before(task)?;
     let prepared = task.prepared()?;
     write_record(task, task.record(), prepared.recorded.clone()).await
 }

@@ -33,6 +33,8 @@ fn instance(address: Address, references: Arc<[Reference]>) -> Instance {
         create_before_destroy: None,
         prevent_destroy: false,
         ignore_changes: Arc::new([]),
+        preconditions: Arc::default(),
+        postconditions: Arc::default(),
         deletion_policy: DeletionPolicy::Delete,
         import: None,
         service_account: "".into(),

@@ -6,7 +6,7 @@
 use crate::model::{Action, Diagnostic, ObjectStatus, Reason, RecordedObject, Severity};
 use crate::plan::draft::{Block, Draft};
 use crate::plan::leaving::all_destroys_held;
-use crate::plan::scene::{Id, Scene};
+use crate::plan::scene::{Id, Scene, Subject};
 
 /// Holds destroys. Gives the replacements that must be blocked whole, and whether anything was held.
 pub(super) fn hold(scene: &Scene<'_>, drafts: &mut [Option<Draft>]) -> (Vec<(Id, Block)>, bool) {
@@ -135,6 +135,13 @@ impl Search<'_, '_> {
     }
 }
 
+/// Whether the object was replaced, and nobody knows yet whether its successor is as it must be. Without postconditions
+/// every successor is.
+fn awaits_successor(subject: Subject<'_>, leftover: &RecordedObject) -> bool {
+    let judged = subject.instance.is_some_and(|instance| !instance.postconditions.is_empty());
+    subject.wanted && judged && leftover.awaits_postconditions
+}
+
 /// The leftovers of an object that is blocked: they stay when nothing about it may be touched, and when they may be all
 /// that works, because there is no complete current object. A leftover that never worked may always go.
 fn hold_leftovers_of_blocked(scene: &Scene<'_>, drafts: &mut [Option<Draft>]) -> bool {
@@ -146,7 +153,7 @@ fn hold_leftovers_of_blocked(scene: &Scene<'_>, drafts: &mut [Option<Draft>]) ->
         let complete = |object: &RecordedObject| object.status == ObjectStatus::Ready;
         let gives_up = subject.wanted && !subject.current().is_some_and(|object| complete(object));
         for leftover in draft.leftovers.iter_mut().filter(|leftover| leftover.goes()) {
-            if block.frozen || (gives_up && complete(&leftover.object)) {
+            if block.frozen || (gives_up && complete(&leftover.object)) || awaits_successor(subject, &leftover.object) {
                 let cause = block.leading();
                 let what = format!("the leftover stays while its object is blocked: {}", cause.summary);
                 let mut diagnostic = Diagnostic::error(subject.address, cause.reason, what);

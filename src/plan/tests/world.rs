@@ -68,6 +68,7 @@ pub(crate) fn object(id: &str, uses: &[&str]) -> RecordedObject {
         create_before_destroy: false,
         prevent_destroy: false,
         skip_destroy: false,
+        awaits_postconditions: false,
         provider_config: "".into(),
         service_account: "".into(),
     }
@@ -84,6 +85,8 @@ pub(crate) fn instance(address: Address) -> Instance {
         create_before_destroy: None,
         prevent_destroy: false,
         ignore_changes: Arc::new([]),
+        preconditions: Arc::default(),
+        postconditions: Arc::default(),
         deletion_policy: DeletionPolicy::Delete,
         import: None,
         service_account: "".into(),

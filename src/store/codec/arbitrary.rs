@@ -37,6 +37,7 @@ pub(crate) fn typical(number: usize) -> Record {
         create_before_destroy: number.is_multiple_of(10),
         prevent_destroy: false,
         skip_destroy: false,
+        awaits_postconditions: false,
         provider_config: "".into(),
         service_account: "default".into(),
     }));
@@ -90,13 +91,13 @@ fn object() -> impl Strategy<Value = RecordedObject> {
     (
         (value(), bytes(), option::of(value()), any::<u64>(), status),
         vec(address(), 0..4),
-        any::<[bool; 3]>(),
+        any::<[bool; 4]>(),
         text(),
         text(),
     )
         .prop_map(|(own, dependencies, flags, provider_config, service_account)| {
             let (value, private, identity, schema_version, status) = own;
-            let [create_before_destroy, prevent_destroy, skip_destroy] = flags;
+            let [create_before_destroy, prevent_destroy, skip_destroy, awaits_postconditions] = flags;
             RecordedObject {
                 value,
                 private,
@@ -107,6 +108,7 @@ fn object() -> impl Strategy<Value = RecordedObject> {
                 create_before_destroy,
                 prevent_destroy,
                 skip_destroy,
+                awaits_postconditions,
                 provider_config,
                 service_account,
             }

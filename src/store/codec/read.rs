@@ -72,7 +72,8 @@ impl<'a> Reader<'a> {
     }
 
     fn object(&mut self) -> Read<RecordedObject> {
-        let [has_identity, create_before_destroy, prevent_destroy, skip_destroy] = self.flags()?;
+        let [has_identity, create_before_destroy, prevent_destroy, skip_destroy, awaits_postconditions] =
+            self.flags()?;
         let status = match self.byte()? {
             0 => ObjectStatus::Ready,
             1 => ObjectStatus::Tainted,
@@ -96,6 +97,7 @@ impl<'a> Reader<'a> {
             create_before_destroy,
             prevent_destroy,
             skip_destroy,
+            awaits_postconditions,
             provider_config: self.shared()?,
             service_account: self.shared()?,
         })

@@ -35,6 +35,7 @@ fn object(out: &mut Vec<u8>, object: &RecordedObject) -> Written {
         object.create_before_destroy,
         object.prevent_destroy,
         object.skip_destroy,
+        object.awaits_postconditions,
     ]));
     out.push(match object.status {
         ObjectStatus::Ready => 0,

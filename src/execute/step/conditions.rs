@@ -1,0 +1,61 @@
+//! The conditions of an object, at the moment its step is carried out: by now everything that they read is known.
+
+use super::{Fate, StepTask, Unfinished};
+use crate::execute::failure::Failure;
+use crate::model::{Diagnostics, Reason};
+use crate::plan::conditions::{self, Checked};
+
+/// Checks the preconditions, before anything is given up or changed.
+pub(super) fn before(task: &StepTask) -> Result<(), Failure> {
+    let Some(instance) = task.instance.as_deref() else { return Ok(()) };
+    judged(conditions::before(instance, &task.scope))
+}
+
+/// Checks them before the old object of a delete-first replacement goes: what only the order itself makes known later
+/// is checked later.
+pub(super) fn as_far_as_known(task: &StepTask) -> Result<(), Failure> {
+    let Some(instance) = task.instance.as_deref() else { return Ok(()) };
+    match conditions::before(instance, &task.scope) {
+        Checked::Holds | Checked::Unknown => Ok(()),
+        violated @ Checked::Violated(_) => judged(violated),
+    }
+}
+
+/// Checks the postconditions of the object that a step has left. It is recorded by now, and stays as it is.
+pub(super) fn after(task: &StepTask, fate: Fate) -> Result<Fate, Unfinished> {
+    let Some(instance) = task.instance.as_deref().filter(|_| !task.step.operation.removes()) else { return Ok(fate) };
+    if instance.postconditions.is_empty() {
+        return Ok(fate);
+    }
+    let stored = match &fate {
+        Fate::Kept(stored) => Some(stored),
+        Fate::Untouched => task.stored.as_ref(),
+        Fate::Erased => None,
+    };
+    let Some(object) = stored.and_then(|stored| stored.record.current.clone()) else { return Ok(fate) };
+    match judged(conditions::after(instance, &object.value, &task.scope)) {
+        Ok(()) => Ok(fate),
+        Err(failure) => Err(Unfinished { fate, failure }),
+    }
+}
+
+fn judged(checked: Checked) -> Result<(), Failure> {
+    match checked {
+        Checked::Holds => Ok(()),
+        Checked::Unknown => {
+            let what = "a condition is still not known, although everything that it reads is done";
+            Err(Failure::internal(what))
+        }
+        Checked::Violated(found) => Err(failure(found)),
+    }
+}
+
+/// A violated condition may hold later, when what it reads has changed; a faulty one will not.
+fn failure(mut found: Diagnostics) -> Failure {
+    if found.is_empty() {
+        return Failure::internal("a condition is violated for no reason");
+    }
+    let first = found.swap_remove(0);
+    let retryable = matches!(first.reason, Reason::PreconditionFailed | Reason::PostconditionFailed);
+    Failure { retryable, ..first.into() }
+}
