@@ -15,6 +15,7 @@ pub mod guard;
 pub mod holders;
 pub mod http;
 pub mod index;
+pub mod inputs;
 pub mod lease;
 pub mod metrics;
 pub mod namespace;

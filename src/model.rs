@@ -4,6 +4,7 @@
 pub mod address;
 pub mod call;
 pub mod change;
+pub mod data;
 pub mod diagnostic;
 pub mod number;
 pub mod path;
@@ -15,6 +16,7 @@ pub mod value;
 pub use address::{Address, DeposedKey, InstanceKey};
 pub use call::{DriverError, ErrorKind, ObjectState, PlanRequest, PlanResponse};
 pub use change::{Action, Change, Operation, ReplaceOrder, Step};
+pub use data::{DataKind, DataRef};
 pub use diagnostic::{Diagnostic, Diagnostics, Severity, Source};
 pub use number::Number;
 pub use path::{Path, Segment};

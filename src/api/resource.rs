@@ -64,6 +64,15 @@ pub struct ResourceSpec {
     )]
     pub depends_on: Vec<Dependency>,
 
+    /// Values from ConfigMaps and Secrets of this namespace, which expressions read as `${inputs.NAME}`. They are read
+    /// as `serviceAccountName`, and a change of them changes the object. What comes from a Secret is sensitive.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(
+        length(max = 100),
+        extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"])
+    )]
+    pub inputs: Vec<Input>,
+
     /// How the object is replaced and whether it may be destroyed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lifecycle: Option<Lifecycle>,
@@ -100,6 +109,39 @@ pub struct Dependency {
     /// The name of a Resource of this namespace.
     #[schemars(schema_with = "schema::resource_name")]
     pub name: String,
+}
+
+/// A value from outside.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(extend("x-kubernetes-validations" = [{
+    "rule": "has(self.configMapKeyRef) != has(self.secretKeyRef)",
+    "message": "give either configMapKeyRef or secretKeyRef",
+}]))]
+pub struct Input {
+    /// What expressions call it: `${inputs.NAME}`.
+    #[schemars(length(min = 1, max = 63), regex(pattern = "^[A-Za-z_][A-Za-z0-9_]*$"))]
+    pub name: String,
+    /// A key of a ConfigMap.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub config_map_key_ref: Option<KeyRef>,
+    /// A key of a Secret.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub secret_key_ref: Option<KeyRef>,
+}
+
+/// One key of a ConfigMap or Secret of this namespace.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct KeyRef {
+    /// The name of the ConfigMap or Secret.
+    #[schemars(length(min = 1, max = 253))]
+    pub name: String,
+    /// The key. Bytes that are no UTF-8 are given in base64.
+    #[schemars(length(min = 1, max = 253))]
+    pub key: String,
+    /// When it does not exist, the value is null, and the object does not wait for it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub optional: bool,
 }
 
 /// Terraform's `lifecycle` block.

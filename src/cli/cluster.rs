@@ -1,9 +1,9 @@
 //! A cluster as the command line sees it: Resources with their status, and the controller's records.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
 use kube::api::{ListParams, Patch, PatchParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Api, Client};
@@ -20,8 +20,8 @@ use crate::api::{self, Resource};
 use crate::driver::Registry;
 use crate::driver::kubernetes_object::{KubernetesObject, OwnerScope};
 use crate::execute::Limits;
-use crate::load::{self, Config};
-use crate::model::{Address, Reason, Stored, Value, Version};
+use crate::load::{self, Config, Data};
+use crate::model::{Address, DataKind, DataRef, Reason, Stored, Value, Version};
 use crate::plan::Held;
 use crate::process::{SystemClock, SystemRandom};
 use crate::store::Loaded;
@@ -86,6 +86,37 @@ impl Connection {
         Value::map([("name", Value::from(self.namespace.as_str())), ("labels", labels), ("annotations", annotations)])
     }
 
+    /// Reads the inputs, as the user of this command.
+    async fn with_inputs(&self, mut config: Config) -> Config {
+        let wanted: BTreeSet<DataRef> =
+            config.instances.values().flat_map(|instance| instance.inputs.objects()).cloned().collect();
+        let mut found = BTreeMap::new();
+        for object in wanted {
+            let data = self.data(&object).await.unwrap_or_else(|error| unreadable(&error));
+            found.insert(object, data);
+        }
+        let find = |object: &DataRef| found.get(object).cloned().unwrap_or(Data::Missing);
+        for instance in config.instances.values_mut().filter(|instance| !instance.inputs.declared.is_empty()) {
+            let inputs = instance.inputs.resolve(&instance.address, &find);
+            Arc::make_mut(instance).inputs = inputs;
+        }
+        config
+    }
+
+    async fn data(&self, object: &DataRef) -> kube::Result<Data> {
+        let texts = match object.kind {
+            DataKind::ConfigMap => {
+                let api: Api<ConfigMap> = Api::namespaced(self.client.clone(), &self.namespace);
+                api.get_opt(&object.name).await?.as_ref().map(load::inputs::texts_of_config_map)
+            }
+            DataKind::Secret => {
+                let api: Api<Secret> = Api::namespaced(self.client.clone(), &self.namespace);
+                api.get_opt(&object.name).await?.as_ref().map(load::inputs::texts_of_secret)
+            }
+        };
+        Ok(texts.map_or(Data::Missing, |texts| Data::Present(Arc::new(texts))))
+    }
+
     async fn all_resources(&self) -> anyhow::Result<Vec<Resource>> {
         let mut all = Vec::new();
         let mut page = ListParams::default().limit(PAGE);
@@ -139,7 +170,7 @@ pub async fn look(target: &Cluster, limits: Limits, console: Console) -> anyhow:
     let resources = connection.all_resources().await?;
     let loaded = read_records(&connection, target).await?;
     let mut situation = Situation {
-        config: Arc::new(config(&connection.namespace, &resources)),
+        config: Arc::new(connection.with_inputs(config(&connection.namespace, &resources)).await),
         recorded: loaded.records,
         namespace: connection.namespace_value().await,
         ..Situation::default()
@@ -205,6 +236,14 @@ async fn read_records(connection: &Connection, target: &Cluster) -> anyhow::Resu
         }
     }
     Ok(loaded)
+}
+
+/// An input that the user may not read says nothing about what the service account may read.
+fn unreadable(error: &kube::Error) -> Data {
+    let forbidden = matches!(error, kube::Error::Api(status) if status.is_forbidden());
+    let reason = if forbidden { Reason::Forbidden } else { Reason::OperationFailed };
+    let hint = "a plan of a cluster reads inputs as its user; the controller reads them as the service account";
+    Data::Unreadable { reason, why: error.to_string(), hint: Some(hint.to_owned()) }
 }
 
 fn refused(failure: &Failure) -> anyhow::Error {

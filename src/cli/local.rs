@@ -127,9 +127,11 @@ pub async fn check(sources: &[PathBuf], limits: Limits) -> Checked {
     let kubernetes = KubernetesObject::local(OwnerScope::Fixed("validate".into()), Arc::new(SystemClock));
     let engine = look::planning_engine(Registry::built_in(kubernetes).offline(), limits);
     let mut config = wanted.config;
-    for instance in config.instances.values_mut().filter(|instance| instance.import.is_some() || instance.suspended) {
+    let depends_on_the_world = |i: &Instance| i.import.is_some() || i.suspended || !i.inputs.declared.is_empty();
+    for instance in config.instances.values_mut().filter(|instance| depends_on_the_world(instance)) {
         // Whether something exists, or is to be left alone for now, says nothing about the manifest.
-        *instance = Arc::new(Instance { import: None, suspended: false, ..instance.as_ref().clone() });
+        let inputs = instance.inputs.assumed();
+        *instance = Arc::new(Instance { import: None, suspended: false, inputs, ..instance.as_ref().clone() });
     }
     let options = PlanOptions { namespace_value: wanted.namespace, ..PlanOptions::default() };
     let plan = execute::plan(&engine, &config, &Recorded::default(), &options).await;

@@ -11,6 +11,7 @@
 //! events are parked until the step's own result is known. Our finalizer and annotation on a Resource are assumed as
 //! written until the watch confirms them.
 
+mod inputs;
 mod links;
 mod overlay;
 mod parked;
@@ -21,10 +22,13 @@ use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
-use crate::load::{Config, Instance};
+use crate::load::{Config, Data, Instance};
 use crate::model::{Address, Stored, Value, Version};
 use crate::store::ResourceMeta;
 
+pub use self::inputs::InputKey;
+
+use self::inputs::KnownInputs;
 use self::links::Links;
 use self::overlay::Overlay;
 use self::parked::Parked;
@@ -74,6 +78,8 @@ pub enum Event {
     RecordsRelisting,
     /// What was not listed since `RecordsRelisting` is gone.
     RecordsListed,
+    /// What a `ConfigMap` or Secret holds, as a service account sees it.
+    Input(InputKey, Data),
     /// Name, labels and annotations of the namespace, and whether it is terminating.
     Namespace {
         /// `ns` of expressions.
@@ -104,6 +110,7 @@ pub struct Index {
     /// Records that exist and cannot be read, with the reason.
     unreadable: BTreeMap<Address, String>,
     links: Links,
+    inputs: KnownInputs,
     /// Records that we removed and whose removal the watch has not delivered yet.
     erased: BTreeSet<Address>,
     /// Objects with a running step, with what the watch said meanwhile.
@@ -152,9 +159,14 @@ impl Index {
         &self.records
     }
 
-    /// What the Resource of that name wants, our own marks on it as we wrote them last.
+    /// What the Resource of that name wants, our own marks on it as we wrote them last, its inputs as they are known.
     pub fn instance(&self, name: &str) -> Option<Arc<Instance>> {
-        self.entries.get(name).map(|entry| entry.overlay.over(&entry.instance))
+        self.entries.get(name).map(|entry| self.inputs.resolved(entry.overlay.over(&entry.instance)))
+    }
+
+    /// The ConfigMaps and Secrets to follow, when these have changed since the last call.
+    pub fn take_wanted_inputs(&mut self) -> Option<BTreeSet<InputKey>> {
+        self.inputs.take_wanted()
     }
 
     /// Metadata of the Resource, as the watch had it last.
@@ -205,6 +217,7 @@ impl Index {
             }
             Event::RecordsRelisting => self.records_relisting(),
             Event::RecordsListed => self.records_listed(),
+            Event::Input(key, data) => self.input_changed(&key, data),
             Event::Namespace { value, terminating } => self.namespace_changed(value, terminating),
         }
     }
@@ -241,7 +254,7 @@ impl Index {
     }
 
     /// Digest of all that the state of an object depends on: its Resource, its records, the records of what it refers
-    /// to, the namespace. While it is as it was when the object was found settled, nobody needs to be asked about it.
+    /// to, its inputs, the namespace. While it is as it was when the object was found settled, nobody needs to be asked about it.
     pub fn fingerprint(&self, name: &str) -> u64 {
         let mut hasher = DefaultHasher::new();
         self.namespace_version.hash(&mut hasher);
@@ -249,6 +262,7 @@ impl Index {
             let instance = &entry.instance;
             (&instance.uid, instance.generation, instance.deleting, instance.suspended).hash(&mut hasher);
             (&instance.replace_requested, &instance.reconcile_requested).hash(&mut hasher);
+            self.inputs.versions(instance).for_each(|version| version.hash(&mut hasher));
             for reference in instance.references.iter() {
                 let target = &reference.target.name;
                 target.hash(&mut hasher);
@@ -279,6 +293,8 @@ impl Index {
                 self.apply(event);
             }
         }
+        // Whoever followed the inputs is gone as well.
+        self.inputs.forget();
         self.wake_all();
     }
 
@@ -321,6 +337,7 @@ impl Index {
             before.remove(&name);
         }
         let has_record = self.addresses(&name).next().is_some();
+        self.inputs.set(&name, self.entries.get(&name).map(|entry| &*entry.instance), Some(&instance));
         let entry = match self.entries.remove(&name) {
             Some(old) if old.instance.uid == instance.uid => {
                 if is_news(&old.instance, &instance, has_record) {
@@ -340,6 +357,7 @@ impl Index {
 
     fn resource_deleted(&mut self, name: &Arc<str>) {
         let Some(entry) = self.entries.remove(name) else { return };
+        self.inputs.set(name, Some(&entry.instance), None);
         // The Resource goes a moment before the step that destroyed the object has ended.
         let expected = entry.instance.deleting && self.addresses(name).all(|address| self.busy.contains_key(address));
         if expected {
@@ -407,6 +425,17 @@ impl Index {
             // One that we wrote since may have been written after the list was read.
             if self.version(&address) == Some(version) {
                 self.record_deleted(&address, version);
+            }
+        }
+    }
+
+    /// Wakes those that read something of it which is another value now.
+    fn input_changed(&mut self, key: &InputKey, data: Data) {
+        let Some((before, readers)) = self.inputs.take(key, data.clone()) else { return };
+        for name in readers {
+            let reader = self.entries.get(name);
+            if reader.is_some_and(|entry| entry.instance.inputs.differ(&key.object, &before, &data)) {
+                self.woken.insert(name.clone());
             }
         }
     }

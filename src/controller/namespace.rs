@@ -28,6 +28,7 @@ use self::progress::Adopted;
 use self::recovery::Recovered;
 use self::tracked::Tracked;
 use super::context::Context;
+use super::inputs::InputWatches;
 use super::settle::Settle;
 use super::world::Shared;
 use crate::execute::Run;
@@ -58,6 +59,8 @@ pub struct NamespaceTask {
     adopted: Vec<Adopted>,
     recoveries: JoinSet<Recovered>,
     recovering: BTreeSet<Address>,
+    /// The ConfigMaps and Secrets that Resources read.
+    inputs: InputWatches,
     /// Small requests to the API server whose result comes back through the watches.
     chores: JoinSet<()>,
     /// Resources whose marks were taken off, by UID, so that it is asked for once.
@@ -89,6 +92,7 @@ impl NamespaceTask {
             adopted: Vec::new(),
             recoveries: JoinSet::new(),
             recovering: BTreeSet::new(),
+            inputs: InputWatches::default(),
             chores: JoinSet::new(),
             released: BTreeSet::new(),
             abandoned: BTreeSet::new(),
@@ -169,10 +173,13 @@ impl NamespaceTask {
 
     /// What the index has to say.
     fn take_woken(&mut self, now: Instant) {
-        let ((names, foreign), gone) = {
+        let ((names, foreign), gone, inputs) = {
             let mut index = self.shared.index();
-            (index.take_woken(), index.take_gone())
+            (index.take_woken(), index.take_gone(), index.take_wanted_inputs())
         };
+        if let Some(wanted) = inputs {
+            self.inputs.follow(&wanted, &self.context, &self.shared);
+        }
         for name in gone {
             self.tidy(&Address::single(name));
         }
@@ -212,6 +219,7 @@ impl NamespaceTask {
         tracing::debug!(namespace = &**self.shared.name(), why, "starting no more steps, awaiting running calls");
         self.stopping = true;
         self.plannings.abort_all();
+        self.inputs.stop();
         self.deferred.clear();
         self.timers.clear();
         self.run.stop();

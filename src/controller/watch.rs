@@ -43,9 +43,16 @@ pub struct Watch {
 
 /// The pauses between attempts to watch. An API server that was away for a moment is back within a second or two; one
 /// that stays away is asked every ten seconds at most, with jitter, so that replicas do not come all at once.
-struct Pauses {
+pub struct Pauses {
     failures: u32,
     random: Arc<dyn Random>,
+}
+
+impl Pauses {
+    /// Pauses with jitter from `random`.
+    pub fn new(random: Arc<dyn Random>) -> Self {
+        Self { failures: 0, random }
+    }
 }
 
 impl Iterator for Pauses {
@@ -161,7 +168,7 @@ impl Watch {
         S: Stream<Item = watcher::Result<watcher::Event<K>>> + Send,
     {
         let metrics = self.metrics.clone();
-        let pauses = Pauses { failures: 0, random: self.random.clone() };
+        let pauses = Pauses::new(self.random.clone());
         stream.backoff(pauses).filter_map(move |event| {
             let event = event.inspect_err(|error| {
                 metrics.watch_failed(name);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Condition, Template};
+use super::{Condition, Inputs, Template};
 use crate::model::{Address, Diagnostics, Path, Source};
 
 /// What one namespace wants, by address.
@@ -32,6 +32,8 @@ pub struct Instance {
     pub type_name: Arc<str>,
     /// `spec.config`.
     pub config: Template,
+    /// `spec.inputs`, with their values once they are resolved.
+    pub inputs: Inputs,
     /// Every dependency: references in expressions and `dependsOn`, sorted by address and place.
     pub references: Arc<[Reference]>,
     /// `lifecycle.createBeforeDestroy`, when it is given.

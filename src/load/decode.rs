@@ -1,5 +1,7 @@
 //! From a Resource to an [`Instance`]: the checks and defaults that hold wherever it was read.
 
+mod inputs;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,7 +10,13 @@ use super::intern::Interner;
 use super::tree::{Node, Tree};
 use super::{DeletionPolicy, ImportRequest, Instance, Reference, Template, Timeouts, duration, expression, lifecycle};
 use crate::api;
+use crate::load::expression::Variable;
 use crate::model::{Address, Diagnostic, Diagnostics, Path, Reason};
+
+pub(super) use inputs::{DraftInput, DraftKeyRef};
+
+/// What expressions below `spec.config` can read besides other objects.
+const CONFIG_VARIABLES: &[Variable] = &[Variable::Inputs];
 
 /// A Resource in the form that both ways of reading share.
 #[derive(Debug, Default)]
@@ -19,6 +27,7 @@ pub(super) struct Draft {
     pub(super) generation: i64,
     pub(super) type_name: Arc<str>,
     pub(super) depends_on: Vec<Arc<str>>,
+    pub(super) inputs: Vec<DraftInput>,
     pub(super) create_before_destroy: Option<bool>,
     pub(super) prevent_destroy: bool,
     pub(super) ignore_changes: Vec<Arc<str>>,
@@ -52,6 +61,7 @@ pub fn from_api(resource: &api::Resource, default_service_account: &Arc<str>, in
         generation: metadata.generation.unwrap_or_default(),
         type_name: interner.get(&spec.type_name),
         depends_on: spec.depends_on.iter().map(|dependency| interner.get(&dependency.name)).collect(),
+        inputs: spec.inputs.iter().map(DraftInput::from).collect(),
         create_before_destroy: lifecycle.create_before_destroy,
         prevent_destroy: lifecycle.prevent_destroy.unwrap_or_default(),
         ignore_changes: lifecycle.ignore_changes.iter().map(|text| interner.get(text)).collect(),
@@ -101,6 +111,8 @@ impl Draft {
         };
         let preconditions = conditions(&mut self.preconditions, Moment::Before);
         let postconditions = conditions(&mut self.postconditions, Moment::After);
+        let inputs = self.inputs();
+        self.refuse_undeclared(&inputs, &template, &spec(&["config"]));
         self.refer_to_dependencies(&mut references, interner);
         self.refuse_self_references(&mut references);
         references.sort();
@@ -113,6 +125,7 @@ impl Draft {
             generation: self.generation,
             type_name: self.type_name,
             config: template,
+            inputs,
             references: references.into(),
             create_before_destroy: self.create_before_destroy,
             prevent_destroy: self.prevent_destroy,
@@ -188,7 +201,7 @@ impl Draft {
     fn template(config: Option<&Tree>, interner: &mut Interner) -> (Template, Vec<Reference>, Diagnostics) {
         let at = Path(vec![name("spec", interner), name("config", interner)]);
         match config {
-            Some(tree) if matches!(tree.node, Node::Map(_)) => Template::parse(tree, &at, &[], interner),
+            Some(tree) if matches!(tree.node, Node::Map(_)) => Template::parse(tree, &at, CONFIG_VARIABLES, interner),
             _ => (Template::literal(crate::model::Value::map::<Arc<str>>([])), Vec::new(), Vec::new()),
         }
     }

@@ -16,6 +16,7 @@ mod functions;
 mod names;
 mod parse;
 mod program;
+mod reads;
 mod rewrite;
 mod scan;
 

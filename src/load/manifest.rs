@@ -1,16 +1,19 @@
 //! From a document of a file to what it means, as strict as `kubectl apply --validate=strict`.
 
+mod inputs;
+
 use std::sync::Arc;
 
 use super::condition::{Moment, Written};
 use super::decode::{Draft, field};
+use super::inputs::Texts;
 use super::intern::Interner;
 use super::suggest::closest;
 use super::tree::{Entry, Node, Tree};
 use super::yaml::{Document, Fault};
 use super::{DeletionPolicy, Instance};
 use crate::api;
-use crate::model::{Diagnostic, Diagnostics, Path, Reason, Source, Value};
+use crate::model::{DataKind, DataRef, Diagnostic, Diagnostics, Path, Reason, Source, Value};
 
 /// What a document turned out to be.
 #[derive(Debug)]
@@ -19,10 +22,10 @@ pub(super) enum Manifest {
     Resource(Box<Instance>, Option<Arc<str>>),
     /// A Namespace: its name, and its value as `ns` in expressions.
     Namespace(Arc<str>, Value),
-    /// A `ConfigMap` or Secret, with the namespace it names.
-    Kept(Option<Arc<str>>, Source),
+    /// A `ConfigMap` or Secret, with the namespace it names and what is wrong with it.
+    Data { object: DataRef, texts: Arc<Texts>, namespace: Option<Arc<str>>, source: Source, told: Diagnostics },
     /// Nothing of ours.
-    Ignored(Diagnostic),
+    Ignored(Diagnostics),
     /// What it wants cannot be told.
     Unreadable(Diagnostic),
 }
@@ -73,11 +76,12 @@ fn decode_tree(tree: &Tree, told: Diagnostics, file: &Arc<str>, interner: &mut I
                 .hint("every document begins with `apiVersion` and `kind`"),
         ),
         ("", "Namespace") => namespace(tree),
-        ("", "ConfigMap" | "Secret") => Manifest::Kept(named(tree, "namespace"), reading.source(tree.line)),
+        ("", "ConfigMap") => reading.data(tree, DataKind::ConfigMap),
+        ("", "Secret") => reading.data(tree, DataKind::Secret),
         _ => {
             let mut problem = reading.error(tree.line, format!("{version} {kind} is ignored"));
             problem.severity = crate::model::Severity::Warning;
-            Manifest::Ignored(problem.hint("only Resource, ConfigMap, Secret and Namespace mean something here"))
+            Manifest::Ignored(vec![problem.hint("only Resource, ConfigMap, Secret and Namespace mean something here")])
         }
     });
 }
@@ -131,6 +135,7 @@ const SPEC: &[&str] = &[
     "deletionPolicy",
     "dependsOn",
     "import",
+    "inputs",
     "lifecycle",
     "serviceAccountName",
     "suspend",
@@ -244,6 +249,7 @@ impl Reading<'_> {
                 }
                 "dependsOn" => draft.depends_on = self.dependencies(value, interner),
                 "lifecycle" => self.lifecycle(value, draft, interner),
+                "inputs" => draft.inputs = self.inputs(value),
                 "deletionPolicy" => match self.text(value, &at).as_deref() {
                     None | Some("Delete") => draft.deletion_policy = DeletionPolicy::Delete,
                     Some("Orphan") => draft.deletion_policy = DeletionPolicy::Orphan,
@@ -273,14 +279,7 @@ impl Reading<'_> {
     }
 
     fn dependencies(&mut self, tree: &Tree, interner: &mut Interner) -> Vec<Arc<str>> {
-        let items = match &tree.node {
-            Node::List(items) => items.as_slice(),
-            Node::Null => &[],
-            _ => {
-                self.wrong(tree, field(&["spec", "dependsOn"]), "a list");
-                &[]
-            }
-        };
+        let items = self.items(tree, &field(&["spec", "dependsOn"]));
         let mut names = Vec::with_capacity(items.len());
         for (index, item) in items.iter().enumerate() {
             let at = field(&["spec", "dependsOn"]).index(index);
@@ -379,22 +378,42 @@ impl Reading<'_> {
 
     /// The entries of a map; none, with an error, of anything else but null.
     fn entries<'t>(&mut self, tree: &'t Tree, at: &[&str]) -> &'t [Entry] {
+        self.entries_at(tree, &field(at))
+    }
+
+    fn entries_at<'t>(&mut self, tree: &'t Tree, at: &Path) -> &'t [Entry] {
         match &tree.node {
             Node::Map(entries) => entries,
             Node::Null => &[],
             _ => {
-                self.wrong(tree, field(at), "a map");
+                self.wrong(tree, at.clone(), "a map");
+                &[]
+            }
+        }
+    }
+
+    /// The items of a list; none, with an error, of anything else but null.
+    fn items<'t>(&mut self, tree: &'t Tree, at: &Path) -> &'t [Tree] {
+        match &tree.node {
+            Node::List(items) => items,
+            Node::Null => &[],
+            _ => {
+                self.wrong(tree, at.clone(), "a list");
                 &[]
             }
         }
     }
 
     fn text(&mut self, tree: &Tree, at: &[&str]) -> Option<Arc<str>> {
+        self.text_at(tree, field(at))
+    }
+
+    fn text_at(&mut self, tree: &Tree, at: Path) -> Option<Arc<str>> {
         match &tree.node {
             Node::String(text) => Some(text.clone()),
             Node::Null => None,
             _ => {
-                self.wrong(tree, field(at), "a text");
+                self.wrong(tree, at, "a text");
                 None
             }
         }

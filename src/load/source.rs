@@ -12,10 +12,11 @@ use std::sync::Arc;
 
 use sha2::{Digest as _, Sha256};
 
+use super::inputs::Texts;
 use super::intern::Interner;
 use super::manifest::{self, Manifest};
-use super::{Config, Instance, decode, yaml};
-use crate::model::{Address, Diagnostic, Diagnostics, Reason, Source, Value};
+use super::{Config, Data, Instance, decode, yaml};
+use crate::model::{Address, DataRef, Diagnostic, Diagnostics, Reason, Source, Value};
 
 /// What a source holds.
 #[derive(Clone, Debug, Default)]
@@ -201,6 +202,7 @@ fn assemble(manifests: Vec<Manifest>, incomplete: Diagnostics) -> Loaded {
     let mut loaded = Loaded::default();
     loaded.config.incomplete = incomplete;
     let mut namespaces = BTreeMap::new();
+    let mut data: BTreeMap<DataRef, (Arc<Texts>, Source)> = BTreeMap::new();
     // The namespace that the first document names; a Namespace document names its own.
     let mut namespace: Option<Arc<str>> = None;
     for manifest in manifests {
@@ -211,16 +213,22 @@ fn assemble(manifests: Vec<Manifest>, incomplete: Diagnostics) -> Loaded {
                 }
                 insert(&mut loaded.config.instances, *instance);
             }
-            Manifest::Kept(named, source) => {
-                loaded.diagnostics.extend(other_namespace(&mut namespace, named, Some(source)));
+            Manifest::Data { object, texts, namespace: named, source, told } => {
+                loaded.diagnostics.extend(other_namespace(&mut namespace, named, Some(source.clone())));
+                loaded.diagnostics.extend(told);
+                match data.entry(object) {
+                    Entry::Vacant(entry) => drop(entry.insert((texts, source))),
+                    Entry::Occupied(entry) => loaded.diagnostics.push(given_twice(entry.key(), &entry.get().1, source)),
+                }
             }
             Manifest::Namespace(name, value) => {
                 namespaces.insert(name, value);
             }
-            Manifest::Ignored(problem) => loaded.diagnostics.push(problem),
+            Manifest::Ignored(problems) => loaded.diagnostics.extend(problems),
             Manifest::Unreadable(problem) => loaded.config.incomplete.push(problem),
         }
     }
+    resolve_inputs(&mut loaded.config.instances, &data);
     // Where something could not be read, that is the reason; one error is enough.
     if loaded.config.instances.is_empty() && loaded.config.incomplete.is_empty() {
         let problem = Diagnostic::general(Reason::SourceIncomplete, "there is no Resource in the source");
@@ -232,6 +240,20 @@ fn assemble(manifests: Vec<Manifest>, incomplete: Diagnostics) -> Loaded {
     loaded.namespace = namespaces.remove(&namespace).unwrap_or_else(empty);
     loaded.config.namespace = namespace;
     loaded
+}
+
+/// Gives every instance its inputs, from the ConfigMaps and Secrets of the source.
+fn resolve_inputs(instances: &mut BTreeMap<Address, Arc<Instance>>, data: &BTreeMap<DataRef, (Arc<Texts>, Source)>) {
+    let find = |object: &DataRef| data.get(object).map_or(Data::Missing, |(texts, _)| Data::Present(texts.clone()));
+    for instance in instances.values_mut().filter(|instance| !instance.inputs.declared.is_empty()) {
+        let inputs = instance.inputs.resolve(&instance.address, &find);
+        Arc::make_mut(instance).inputs = inputs;
+    }
+}
+
+fn given_twice(object: &DataRef, first: &Source, second: Source) -> Diagnostic {
+    let problem = Diagnostic::general(Reason::InvalidManifest, format!("{object} stands in {first} already"));
+    problem.from_source(Some(second)).hint("names are unique in a namespace; the first one counts")
 }
 
 /// The problem of a document that names another namespace than those before it.

@@ -115,6 +115,14 @@ impl Tree {
         }
     }
 
+    /// The entries, when this is a map.
+    pub fn entries(&self) -> &[Entry] {
+        match &self.node {
+            Node::Map(entries) => entries,
+            _ => &[],
+        }
+    }
+
     /// The text, when this is one.
     pub fn as_str(&self) -> Option<&str> {
         match &self.node {

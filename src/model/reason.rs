@@ -46,6 +46,8 @@ reasons! {
     DependencyCycle,
     /// The object refers to a Resource that does not exist.
     DependencyNotFound,
+    /// A `ConfigMap` or Secret of `spec.inputs`, or its key, does not exist.
+    InputNotFound,
     /// A dependency is not ready, or cannot be planned, yet.
     DependencyNotReady,
     /// A dependency's step failed, so this one was skipped.

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use super::conform::{below_config, conform, located};
 use super::progress::marked;
 use super::{Prepared, contract, ignore, marks};
-use crate::load::Instance;
 use crate::load::expression::Scope;
+use crate::load::{Instance, Own};
 use crate::model::{
     Address, Diagnostic, Diagnostics, Path, PlanRequest, PlanResponse, Reason, Schema, Severity, Value,
 };
@@ -53,7 +53,8 @@ pub fn rehearsal(
     schema: &Schema,
     scope: &dyn Scope,
 ) -> Result<PlanRequest, Diagnostics> {
-    let evaluated = instance.config.evaluate(scope).map_err(|problems| located(instance, problems))?;
+    let evaluated =
+        instance.config.evaluate(&Own { instance, others: scope }).map_err(|problems| located(instance, problems))?;
     let (config, problems) = conform(&instance.address, evaluated, schema);
     if problems.iter().any(|problem| problem.severity == Severity::Error) {
         return Err(problems);

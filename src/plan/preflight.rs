@@ -136,6 +136,10 @@ fn broken(scene: &Scene<'_>, id: Id) -> Option<Block> {
         let what = format!("no provider serves the type `{}`", instance.type_name);
         return Some(Block::broken(Diagnostic::error(address, Reason::UnknownType, what).at(spec("type"))));
     }
+    if !instance.inputs.problems.is_empty() {
+        let diagnostics = instance.inputs.problems.clone();
+        return Some(Block { diagnostics, waiting_for: Vec::new(), held: false, frozen: false });
+    }
     if let Some(missing) = scene.missing.get(&id) {
         let what = format!("refers to `{}`, which does not exist", missing.target);
         let error = Diagnostic::error(address, Reason::DependencyNotFound, what).at(missing.at.clone());

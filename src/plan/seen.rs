@@ -2,8 +2,8 @@
 
 use super::draft::Draft;
 use super::scene::{Id, Scene};
-use crate::load::Instance;
 use crate::load::expression::Scope;
+use crate::load::{Instance, Own};
 use crate::model::{Address, Diagnostics, InstanceKey, Value};
 
 /// The objects decided so far, as a scope of expressions. An object that is planned for change is seen as its planned
@@ -23,7 +23,7 @@ pub(super) struct Templates;
 
 impl Evaluate for Templates {
     fn evaluate(&self, instance: &Instance, scope: &dyn Scope) -> Result<Value, Diagnostics> {
-        instance.config.evaluate(scope)
+        instance.config.evaluate(&Own { instance, others: scope })
     }
 }
 

@@ -23,6 +23,14 @@ fn the_api_server_refuses_at_once_what_it_can() {
     assert!(refused(&ns, &duration).contains("timeouts.create"));
     let policy = data("item", "one", "deletionPolicy: Keep");
     assert!(refused(&ns, &policy).contains("Delete"));
+    for inputs in
+        ["[{ name: a }]", "[{ name: a, configMapKeyRef: { name: c, key: k }, secretKeyRef: { name: c, key: k } }]"]
+    {
+        let inputs = data("item", "one", &format!("inputs: {inputs}"));
+        assert!(refused(&ns, &inputs).contains("give either configMapKeyRef or secretKeyRef"));
+    }
+    let name = data("item", "one", "inputs: [{ name: a-b, configMapKeyRef: { name: c, key: k } }]");
+    assert!(refused(&ns, &name).contains("inputs[0].name"));
     let number = data("item", "one", "suspend: 3");
     assert!(refused(&ns, &number).contains("suspend"));
     let twice = data("item", "one", "lifecycle: { ignoreChanges: [input, input] }");

@@ -14,6 +14,7 @@ mod chart;
 mod command_line;
 mod conditions;
 mod controller;
+mod inputs;
 mod installation;
 mod kubernetes_objects;
 mod lifecycle;

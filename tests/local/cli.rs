@@ -7,6 +7,7 @@ mod dev;
 mod documented;
 mod formats;
 mod importing;
+mod inputs;
 mod problems;
 mod selecting;
 mod sandbox;

@@ -16,6 +16,9 @@ fn way_out(reason: Reason) -> &'static str {
         Reason::InvalidConfig => "Correct the field named; `docs/types/` has the attributes of built-in types.",
         Reason::SelfReference => "Remove the reference, or refer to what you meant.",
         Reason::DependencyCycle => "Remove one of the references that the message names; it says which one is enough.",
+        Reason::InputNotFound => {
+            "Create the ConfigMap or Secret with that key, or set `optional: true`. The object goes on by itself then."
+        }
         Reason::DependencyNotFound => "Create the Resource, or correct the name. The object goes on by itself then.",
         Reason::PreconditionFailed | Reason::PostconditionFailed => {
             "See the message, which is the author's; `docs/conditions.md` tells what a condition does."

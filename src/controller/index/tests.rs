@@ -10,6 +10,7 @@ fn resource(name: &str, generation: i64, references: &[&str]) -> Instance {
         generation,
         type_name: "terraform_data".into(),
         config: Template::default(),
+        inputs: crate::load::Inputs::default(),
         references: references.iter().map(reference).collect(),
         create_before_destroy: None,
         prevent_destroy: false,
@@ -232,4 +233,54 @@ fn what_we_have_destroyed_goes_without_planning_its_neighbours_that_go_too() {
     index.apply(Event::RecordApplied(record("b", 4, &[])));
     index.take_woken();
     wakes(&mut index, Event::ResourceDeleted("b".into()), &["a", "b"]);
+}
+
+fn reader(name: &str, key: &str) -> Instance {
+    let object = input_key().object;
+    let input = crate::load::inputs::Input { name: "x".into(), object, key: key.into(), optional: false, position: 0 };
+    Instance { inputs: crate::load::Inputs::declared(vec![input]), ..resource(name, 1, &[]) }
+}
+
+fn input_key() -> InputKey {
+    let object = crate::model::DataRef { kind: crate::model::DataKind::ConfigMap, name: "site".into() };
+    InputKey { service_account: "default".into(), object }
+}
+
+fn holding(entries: &[(&str, &str)]) -> Event {
+    let texts = entries.iter().map(|(key, text)| (Arc::from(*key), Arc::from(*text))).collect();
+    Event::Input(input_key(), Data::Present(Arc::new(texts)))
+}
+
+#[test]
+fn a_changed_input_wakes_those_that_read_what_changed() {
+    let mut index = Index::new("shop".into());
+    wakes(&mut index, applied(reader("a", "one")), &["a"]);
+    wakes(&mut index, applied(reader("b", "two")), &["b"]);
+    assert_eq!(index.take_wanted_inputs(), Some(BTreeSet::from([input_key()])), "one object, read once for both");
+    assert_eq!(index.instance("a").unwrap().inputs.problems[0].reason, crate::model::Reason::Waiting);
+    let unread = index.fingerprint("a");
+    wakes(&mut index, holding(&[("one", "1"), ("two", "2")]), &["a", "b"]);
+    assert_eq!(index.instance("a").unwrap().inputs.problems, []);
+    let read = index.fingerprint("a");
+    assert_ne!(read, unread);
+    wakes(&mut index, holding(&[("one", "1"), ("two", "3")]), &["b"]);
+    wakes(&mut index, holding(&[("one", "1"), ("two", "3")]), &[]);
+    wakes(&mut index, Event::Input(input_key(), Data::Missing), &["a", "b"]);
+    assert_ne!(index.fingerprint("a"), read, "an object whose input changed is not settled");
+    assert_eq!(index.take_wanted_inputs(), None);
+    index.apply(Event::ResourceDeleted("a".into()));
+    assert_eq!(index.take_wanted_inputs(), None);
+    wakes(&mut index, applied(Instance { deleting: true, ..reader("b", "two") }), &["a", "b"]);
+    assert_eq!(index.take_wanted_inputs(), Some(BTreeSet::new()), "what is being deleted needs no values");
+}
+
+#[test]
+fn a_new_task_reads_inputs_anew() {
+    let mut index = Index::new("shop".into());
+    index.apply(applied(reader("a", "one")));
+    index.apply(holding(&[("one", "1")]));
+    index.take_wanted_inputs();
+    index.begin_anew();
+    assert_eq!(index.take_wanted_inputs(), Some(BTreeSet::from([input_key()])));
+    assert_eq!(index.instance("a").unwrap().inputs.problems[0].reason, crate::model::Reason::Waiting);
 }

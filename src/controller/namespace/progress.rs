@@ -281,7 +281,9 @@ impl NamespaceTask {
             let blocked = tracked.change.as_ref().is_none_or(|change| change.action == Action::Blocked);
             let index = shared.index();
             let same = match (&tracked.instance, index.instance(&address.name)) {
-                (Some(planned), Some(now)) => (planned.generation, &planned.uid) == (now.generation, &now.uid),
+                (Some(planned), Some(now)) => {
+                    (planned.generation, &planned.uid, &planned.inputs) == (now.generation, &now.uid, &now.inputs)
+                }
                 _ => false,
             };
             if same && !blocked && !tracked.has_trouble() && !self.settle.contains(&address.name) {

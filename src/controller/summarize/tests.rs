@@ -11,6 +11,7 @@ fn instance() -> Instance {
         generation: 3,
         type_name: "terraform_data".into(),
         config: Template::default(),
+        inputs: crate::load::Inputs::default(),
         references: Arc::from([]),
         create_before_destroy: None,
         prevent_destroy: false,

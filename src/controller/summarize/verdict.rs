@@ -147,6 +147,7 @@ pub fn waits_by_itself(reason: Reason) -> bool {
     matches!(
         reason,
         Reason::DependencyNotFound
+            | Reason::InputNotFound
             | Reason::DependencyNotReady
             | Reason::DependencyFailed
             | Reason::Waiting

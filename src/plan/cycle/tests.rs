@@ -29,6 +29,7 @@ fn instance(address: Address, references: Arc<[Reference]>) -> Instance {
         generation: 0,
         type_name: "thing".into(),
         config: Template::default(),
+        inputs: crate::load::Inputs::default(),
         references,
         create_before_destroy: None,
         prevent_destroy: false,

@@ -81,6 +81,7 @@ pub(crate) fn instance(address: Address) -> Instance {
         generation: 0,
         type_name: "thing".into(),
         config: Template::default(),
+        inputs: crate::load::Inputs::default(),
         references: Arc::new([]),
         create_before_destroy: None,
         prevent_destroy: false,

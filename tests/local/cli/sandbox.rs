@@ -213,3 +213,10 @@ impl Drop for Started {
         let _ = self.child.wait();
     }
 }
+
+/// What stands in the fences of a language in a Markdown text, in order.
+pub(super) fn fenced<'t>(markdown: &'t str, language: &str) -> Vec<&'t str> {
+    let begin = format!("```{language}\n");
+    let blocks = markdown.split(begin.as_str()).skip(1);
+    blocks.map(|rest| rest.split("```").next().unwrap_or_default()).collect()
+}
