@@ -4,6 +4,8 @@
 //! `plan::Ask`, which `execute` answers by calling the driver.
 
 pub mod offline;
+pub mod publish;
+pub mod published_files;
 pub mod registry;
 
 mod arguments;
@@ -19,6 +21,8 @@ use jiff::Timestamp;
 use crate::model::{Diagnostics, DriverError, ObjectState, PlanRequest, PlanResponse, RecordedObject, Schema, Value};
 
 pub use kubernetes_object::KubernetesObject;
+pub use publish::Publisher;
+pub use published_files::PublishedFiles;
 pub use registry::Registry;
 pub use scripted::Scripted;
 pub use terraform_data::TerraformData;

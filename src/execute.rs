@@ -9,6 +9,7 @@ pub mod failure;
 pub mod journal;
 mod mask;
 pub mod progress;
+mod publish;
 pub mod recover;
 pub mod run;
 mod step;

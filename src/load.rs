@@ -10,6 +10,7 @@ pub mod duration;
 pub mod expression;
 pub mod inputs;
 pub mod intern;
+pub mod publish;
 pub mod source;
 pub mod tree;
 
@@ -24,5 +25,6 @@ pub use decode::from_api;
 pub use expression::{Scope, Template};
 pub use inputs::{Data, Inputs, Own};
 pub use intern::Interner;
+pub use publish::Publication;
 pub use source::{Loaded, read};
 pub(crate) use suggest::closest;

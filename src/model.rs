@@ -21,6 +21,8 @@ pub use diagnostic::{Diagnostic, Diagnostics, Severity, Source};
 pub use number::Number;
 pub use path::{Path, Segment};
 pub use reason::Reason;
-pub use record::{Holder, Intent, ObjectStatus, PlannedObject, Record, Recorded, RecordedObject, Stored, Version};
+pub use record::{
+    Holder, Intent, ObjectStatus, PlannedObject, PublishedCopy, Record, Recorded, RecordedObject, Stored, Version,
+};
 pub use schema::{Attribute, AttributeType, Schema};
 pub use value::Value;

@@ -20,6 +20,7 @@ pub mod options;
 pub mod planner;
 mod preflight;
 mod progress;
+mod publish;
 pub mod render;
 mod scene;
 mod seen;
@@ -91,6 +92,8 @@ pub struct Prepared {
     pub replace_paths: Vec<Path>,
     /// What the object will be found by, as far as the driver knows before it exists.
     pub identity: Option<Value>,
+    /// What is published is written even if it is as recorded, since somebody else has changed it.
+    pub publish_again: bool,
     /// Flags, edges and status to record with the result (its `value`, `private`, `identity` are placeholders, but
     /// for a record-only step, where they are what is to be recorded).
     pub recorded: RecordedObject,

@@ -73,6 +73,12 @@ pub struct ResourceSpec {
     )]
     pub inputs: Vec<Input>,
 
+    /// Copies of outputs in ConfigMaps and Secrets of this namespace, for other programs. They are written as
+    /// `serviceAccountName` once the object is ready, kept up to date, and removed with the object.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 20), extend("x-kubernetes-list-type" = "atomic"))]
+    pub publish: Vec<Publish>,
+
     /// How the object is replaced and whether it may be destroyed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lifecycle: Option<Lifecycle>,
@@ -142,6 +148,34 @@ pub struct KeyRef {
     /// When it does not exist, the value is null, and the object does not wait for it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub optional: bool,
+}
+
+/// A copy of outputs.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(extend("x-kubernetes-validations" = [{
+    "rule": "has(self.configMapRef) != has(self.secretRef)",
+    "message": "give either configMapRef or secretRef",
+}]))]
+pub struct Publish {
+    /// The ConfigMap to write. It must not exist, or be one that this Resource has written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub config_map_ref: Option<NameRef>,
+    /// The Secret to write, the only place for sensitive values. It must not exist, or be one that this Resource has
+    /// written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub secret_ref: Option<NameRef>,
+    /// What it holds: texts that may hold expressions, in which `self` is the object.
+    #[schemars(extend("minProperties" = 1, "maxProperties" = 100))]
+    pub data: BTreeMap<String, String>,
+}
+
+/// The name of a ConfigMap or Secret of this namespace.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct NameRef {
+    /// The name.
+    #[schemars(length(min = 1, max = 253))]
+    pub name: String,
 }
 
 /// Terraform's `lifecycle` block.

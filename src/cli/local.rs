@@ -15,8 +15,8 @@ use super::options::Files;
 use super::output::Console;
 use super::situation::Situation;
 use super::state::records::{Editor, Records};
-use crate::driver::Registry;
 use crate::driver::kubernetes_object::{KubernetesObject, OwnerScope};
+use crate::driver::{PublishedFiles, Registry};
 use crate::execute::{self, Engine, HolderState, Limits, Recovery};
 use crate::load::{self, Config, Instance};
 use crate::model::{Address, Diagnostics, Holder, Reason, Recorded, Stored, Value};
@@ -200,7 +200,8 @@ async fn drivers(files: &Files, owner: &str) -> anyhow::Result<Registry> {
         None => KubernetesObject::local(scope, clock),
         Some(path) => KubernetesObject::as_client(cluster::client_of(path).await?, scope, clock),
     };
-    Ok(Registry::built_in(kubernetes))
+    let published = PublishedFiles::beside(&files.state, owner);
+    Ok(Registry::built_in(kubernetes).publishing_to(Arc::new(published)))
 }
 
 /// Settles what a crash left open, as far as that can be done now. Gives when the rest may be tried again.

@@ -23,7 +23,8 @@ use super::retry;
 use super::watch::Pauses;
 use super::world::Shared;
 use crate::load::Data;
-use crate::load::inputs::{Texts, texts_of_config_map, texts_of_secret};
+use crate::load::inputs::{texts_of_config_map, texts_of_secret};
+use crate::model::data::Texts;
 use crate::model::{DataKind, Reason};
 
 /// How often an object is read that may not be watched: as often as a kubelet brings ConfigMaps up to date.

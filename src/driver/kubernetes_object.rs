@@ -18,6 +18,7 @@ mod manifest;
 mod object;
 mod patch;
 mod planning;
+mod publish;
 mod refusal;
 mod server;
 mod target;
@@ -38,9 +39,10 @@ use super::{ApplyRequest, ApplyResponse, CallContext, CreateRecovery, Driver, ar
 use discovery::ApiKind;
 use refusal::{Attempt, Failure};
 use server::{Connection, Server, Who};
-use target::{Target, owner_mark};
+use target::Target;
 
 pub use target::OWNER_ANNOTATION;
+pub(crate) use target::owner_mark;
 
 /// The resource type.
 pub const TYPE_NAME: &str = "kubernetes_object";

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::offline::Offline;
+use super::publish::Publisher;
 use super::{Driver, KubernetesObject, TerraformData, kubernetes_object, terraform_data};
 
 /// The drivers by the types they serve.
@@ -11,14 +12,29 @@ use super::{Driver, KubernetesObject, TerraformData, kubernetes_object, terrafor
 pub struct Registry {
     drivers: BTreeMap<Arc<str>, Arc<dyn Driver>>,
     families: BTreeMap<Arc<str>, Arc<dyn Driver>>,
+    publisher: Option<Arc<dyn Publisher>>,
 }
 
 impl Registry {
     /// The types that Purlin itself brings: `terraform_data` and `kubernetes_object`.
     pub fn built_in(kubernetes: KubernetesObject) -> Self {
+        let kubernetes = Arc::new(kubernetes);
         Self::default()
             .with(terraform_data::TYPE_NAME, Arc::new(TerraformData::new()))
-            .with(kubernetes_object::TYPE_NAME, Arc::new(kubernetes))
+            .with(kubernetes_object::TYPE_NAME, kubernetes.clone())
+            .publishing_to(kubernetes)
+    }
+
+    /// A registry whose objects publish there.
+    #[must_use]
+    pub fn publishing_to(mut self, publisher: Arc<dyn Publisher>) -> Self {
+        self.publisher = Some(publisher);
+        self
+    }
+
+    /// Where copies of outputs are written.
+    pub fn publisher(&self) -> Option<&Arc<dyn Publisher>> {
+        self.publisher.as_ref()
     }
 
     /// A registry with one driver more; it replaces what served the type.
@@ -48,6 +64,7 @@ impl Registry {
         Self {
             drivers: self.drivers.into_iter().map(wrap).collect(),
             families: self.families.into_iter().map(wrap).collect(),
+            publisher: None,
         }
     }
 

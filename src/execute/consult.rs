@@ -8,7 +8,7 @@ use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 
 use super::engine::Call;
-use super::mask;
+use super::{mask, publish};
 use crate::driver::{CallContext, Driver, Registry};
 use crate::execute::Engine;
 use crate::load::{Config, Timeouts};
@@ -78,6 +78,7 @@ async fn answer(engine: &Engine, config: &Config, ask: Ask) -> (AskId, Reply) {
             let read = driver.read(&context, &object).await;
             Reply::Object(read.map(checked_object).map_err(|error| mask::error(error, &[Some(&object.value)])))
         }
+        Question::Copies(record) => Reply::Copies(publish::has_drifted(engine, &record).await),
         Question::Plan(request) => {
             let (found, answer) = validate_and_plan(driver.as_ref(), &context, request).await;
             Reply::Planned(found, answer)

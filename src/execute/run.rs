@@ -13,6 +13,7 @@ use tokio::task::JoinSet;
 
 use self::batch::Batch;
 use super::failure::Failure;
+use super::publish;
 use super::step::{Fate, StepEnd};
 use crate::execute::{Engine, JournalError, Progress, ProgressKind};
 use crate::graph::{ActionGraph, Outcome};
@@ -340,10 +341,15 @@ impl Run {
             if wanted || !is_empty(record) || self.is_running(address) {
                 continue;
             }
-            let (record, version) = (Arc::clone(record), *version);
+            let (mut record, version) = (Record::clone(record), *version);
             let (engine, address) = (Arc::clone(&self.engine), address.clone());
             self.tasks.spawn(async move {
-                let swept = engine.journal.erase(record, version).await;
+                let swept = match publish::remove_all(&engine, &mut record).await {
+                    Ok(()) => engine.journal.erase(Arc::new(record), version).await,
+                    Err(Failure { message, .. }) => {
+                        Err(JournalError::Unavailable { address: address.clone(), message })
+                    }
+                };
                 Ended::Swept(address, swept)
             });
         }

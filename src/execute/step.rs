@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::engine::{Call, after, service_account};
-use super::mask;
+use super::{mask, publish};
 use crate::driver::{ApplyRequest, ApplyResponse, CallContext, Driver};
 use crate::execute::failure::Failure;
 use crate::execute::{Engine, JournalError};
@@ -99,9 +99,9 @@ impl StepTask {
     pub async fn run(self) -> StepEnd {
         let done = match self.step.operation {
             _ if self.is_unsettled() => Err(unsettled(&self.step).into()),
-            Operation::Create => create::run(&self).await,
-            Operation::Update => update::run(&self).await,
-            Operation::Record => update::record_only(&self).await,
+            Operation::Create => self.published(create::run(&self).await).await,
+            Operation::Update => self.published(update::run(&self).await).await,
+            Operation::Record => self.published(update::record_only(&self).await).await,
             Operation::Destroy => destroy::run(&self).await,
             Operation::Forget => destroy::forget(&self).await,
             Operation::Read => Err(Failure::internal("this release reads no data sources").into()),
@@ -112,6 +112,11 @@ impl StepTask {
             Err(unfinished) => (unfinished.fate, Some(unfinished.failure)),
         };
         StepEnd { step: self.step, fate, failure }
+    }
+
+    /// Publishes once the object is as it should be.
+    async fn published(&self, done: Result<Fate, Unfinished>) -> Result<Fate, Unfinished> {
+        publish::after(self, done?).await
     }
 
     /// An earlier step of this object has ended and its result could not be recorded.

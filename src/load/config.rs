@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Condition, Inputs, Template};
+use super::{Condition, Inputs, Publication, Template};
 use crate::model::{Address, Diagnostics, Path, Source};
 
 /// What one namespace wants, by address.
@@ -34,6 +34,8 @@ pub struct Instance {
     pub config: Template,
     /// `spec.inputs`, with their values once they are resolved.
     pub inputs: Inputs,
+    /// `spec.publish`.
+    pub publish: Arc<[Publication]>,
     /// Every dependency: references in expressions and `dependsOn`, sorted by address and place.
     pub references: Arc<[Reference]>,
     /// `lifecycle.createBeforeDestroy`, when it is given.

@@ -1,6 +1,7 @@
 //! From a Resource to an [`Instance`]: the checks and defaults that hold wherever it was read.
 
 mod inputs;
+mod publish;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,6 +15,7 @@ use crate::load::expression::Variable;
 use crate::model::{Address, Diagnostic, Diagnostics, Path, Reason};
 
 pub(super) use inputs::{DraftInput, DraftKeyRef};
+pub(super) use publish::DraftPublication;
 
 /// What expressions below `spec.config` can read besides other objects.
 const CONFIG_VARIABLES: &[Variable] = &[Variable::Inputs];
@@ -28,6 +30,7 @@ pub(super) struct Draft {
     pub(super) type_name: Arc<str>,
     pub(super) depends_on: Vec<Arc<str>>,
     pub(super) inputs: Vec<DraftInput>,
+    pub(super) publish: Vec<DraftPublication>,
     pub(super) create_before_destroy: Option<bool>,
     pub(super) prevent_destroy: bool,
     pub(super) ignore_changes: Vec<Arc<str>>,
@@ -62,6 +65,7 @@ pub fn from_api(resource: &api::Resource, default_service_account: &Arc<str>, in
         type_name: interner.get(&spec.type_name),
         depends_on: spec.depends_on.iter().map(|dependency| interner.get(&dependency.name)).collect(),
         inputs: spec.inputs.iter().map(DraftInput::from).collect(),
+        publish: spec.publish.iter().map(|publish| DraftPublication::of(publish, interner)).collect(),
         create_before_destroy: lifecycle.create_before_destroy,
         prevent_destroy: lifecycle.prevent_destroy.unwrap_or_default(),
         ignore_changes: lifecycle.ignore_changes.iter().map(|text| interner.get(text)).collect(),
@@ -113,6 +117,7 @@ impl Draft {
         let postconditions = conditions(&mut self.postconditions, Moment::After);
         let inputs = self.inputs();
         self.refuse_undeclared(&inputs, &template, &spec(&["config"]));
+        let publish = self.publications(&inputs, &mut references, interner);
         self.refer_to_dependencies(&mut references, interner);
         self.refuse_self_references(&mut references);
         references.sort();
@@ -126,6 +131,7 @@ impl Draft {
             type_name: self.type_name,
             config: template,
             inputs,
+            publish: publish.into(),
             references: references.into(),
             create_before_destroy: self.create_before_destroy,
             prevent_destroy: self.prevent_destroy,

@@ -7,14 +7,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 
 use super::Instance;
 use super::expression::{Scope, Variable};
 use super::suggest::closest;
+use crate::model::data::{Texts, text_of};
 use crate::model::{Address, DataKind, DataRef, Diagnostic, Diagnostics, Path, Reason, Value};
 
 /// One entry of `spec.inputs`.
@@ -31,9 +29,6 @@ pub struct Input {
     /// Its position in the list.
     pub position: usize,
 }
-
-/// The texts that a `ConfigMap` or Secret holds, by key.
-pub type Texts = BTreeMap<Arc<str>, Arc<str>>;
 
 /// What is known of a `ConfigMap` or Secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -151,17 +146,6 @@ fn not_found(what: String) -> Diagnostic {
     Diagnostic::general(Reason::InputNotFound, what).hint(hint)
 }
 
-/// Bytes as an expression sees them: as they are when they are UTF-8, otherwise in base64.
-pub fn text_of(bytes: &[u8]) -> Arc<str> {
-    std::str::from_utf8(bytes).map_or_else(|_| STANDARD.encode(bytes).into(), Arc::from)
-}
-
-/// The bytes that base64 stands for, as manifests of Secrets have it: line breaks in it are allowed.
-pub fn decoded(base64: &str) -> Option<Vec<u8>> {
-    let packed: String = base64.split_ascii_whitespace().collect();
-    STANDARD.decode(packed).ok()
-}
-
 /// What a `ConfigMap` of a cluster holds.
 pub fn texts_of_config_map(object: &ConfigMap) -> Texts {
     let data = object.data.iter().flatten().map(|(key, text)| (key.as_str().into(), text.as_str().into()));
@@ -235,13 +219,5 @@ mod tests {
         }
         let unreadable = Data::Unreadable { reason: Reason::Forbidden, why: "no".into(), hint: None };
         assert!(value(&input(DataKind::Secret, "domain", true), &unreadable).is_err(), "it may be there");
-    }
-
-    #[test]
-    fn bytes_that_are_no_text_are_given_in_base64() {
-        assert_eq!(text_of("grün".as_bytes()).as_ref(), "grün");
-        assert_eq!(text_of(&[0xff, 0xfe]).as_ref(), "//4=");
-        assert_eq!(decoded("//\n4=").as_deref(), Some(&[0xff, 0xfe][..]));
-        assert_eq!(decoded("no-base64"), None);
     }
 }

@@ -1,18 +1,19 @@
 //! From a document of a file to what it means, as strict as `kubectl apply --validate=strict`.
 
 mod inputs;
+mod publish;
 
 use std::sync::Arc;
 
 use super::condition::{Moment, Written};
 use super::decode::{Draft, field};
-use super::inputs::Texts;
 use super::intern::Interner;
 use super::suggest::closest;
 use super::tree::{Entry, Node, Tree};
 use super::yaml::{Document, Fault};
 use super::{DeletionPolicy, Instance};
 use crate::api;
+use crate::model::data::Texts;
 use crate::model::{DataKind, DataRef, Diagnostic, Diagnostics, Path, Reason, Source, Value};
 
 /// What a document turned out to be.
@@ -137,6 +138,7 @@ const SPEC: &[&str] = &[
     "import",
     "inputs",
     "lifecycle",
+    "publish",
     "serviceAccountName",
     "suspend",
     "timeouts",
@@ -250,6 +252,7 @@ impl Reading<'_> {
                 "dependsOn" => draft.depends_on = self.dependencies(value, interner),
                 "lifecycle" => self.lifecycle(value, draft, interner),
                 "inputs" => draft.inputs = self.inputs(value),
+                "publish" => draft.publish = self.publish(value),
                 "deletionPolicy" => match self.text(value, &at).as_deref() {
                     None | Some("Delete") => draft.deletion_policy = DeletionPolicy::Delete,
                     Some("Orphan") => draft.deletion_policy = DeletionPolicy::Orphan,

@@ -12,10 +12,10 @@ use std::sync::Arc;
 
 use sha2::{Digest as _, Sha256};
 
-use super::inputs::Texts;
 use super::intern::Interner;
 use super::manifest::{self, Manifest};
 use super::{Config, Data, Instance, decode, yaml};
+use crate::model::data::Texts;
 use crate::model::{Address, DataRef, Diagnostic, Diagnostics, Reason, Source, Value};
 
 /// What a source holds.

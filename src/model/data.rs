@@ -1,7 +1,14 @@
-//! ConfigMaps and Secrets: from where values come in (`inputs`).
+//! ConfigMaps and Secrets: from where values come in (`inputs`) and where they go (`publish`).
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+/// The texts that a `ConfigMap` or Secret holds, by key.
+pub type Texts = BTreeMap<Arc<str>, Arc<str>>;
 
 /// Which of the two kinds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -42,5 +49,29 @@ pub struct DataRef {
 impl fmt::Display for DataRef {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} `{}`", self.kind.as_str(), self.name)
+    }
+}
+
+/// Bytes as an expression sees them: as they are when they are UTF-8, otherwise in base64.
+pub fn text_of(bytes: &[u8]) -> Arc<str> {
+    std::str::from_utf8(bytes).map_or_else(|_| STANDARD.encode(bytes).into(), Arc::from)
+}
+
+/// The bytes that base64 stands for, as manifests of Secrets have it: line breaks in it are allowed.
+pub fn decoded(base64: &str) -> Option<Vec<u8>> {
+    let packed: String = base64.split_ascii_whitespace().collect();
+    STANDARD.decode(packed).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_that_are_no_text_are_given_in_base64() {
+        assert_eq!(text_of("grün".as_bytes()).as_ref(), "grün");
+        assert_eq!(text_of(&[0xff, 0xfe]).as_ref(), "//4=");
+        assert_eq!(decoded("//\n4=").as_deref(), Some(&[0xff, 0xfe][..]));
+        assert_eq!(decoded("no-base64"), None);
     }
 }

@@ -85,6 +85,8 @@ reasons! {
     IdentityConflict,
     /// An object of that name exists and is not managed by this Resource.
     AlreadyExists,
+    /// A `ConfigMap` or Secret to publish to exists and is not managed by this Resource.
+    PublishConflict,
     /// The object to import does not exist.
     ImportNotFound,
     /// Deletion is prevented by `lifecycle.preventDestroy`.

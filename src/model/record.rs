@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use super::{Address, DeposedKey, Operation, Value};
+use super::{Address, DataRef, DeposedKey, Operation, Value};
 
 /// The compare-and-swap version of a stored record: the resourceVersion of the Secret, or a row's counter.
 /// A later write has a greater version.
@@ -109,6 +109,21 @@ pub struct PlannedObject {
     pub recorded: Box<RecordedObject>,
 }
 
+/// A copy of outputs that was published, or is about to be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PublishedCopy {
+    /// The `ConfigMap` or Secret.
+    pub target: DataRef,
+    /// The UID it was made with; empty while it is not known whether it was made.
+    pub uid: Arc<str>,
+    /// The UID of the Resource that it was made for.
+    pub owner: Arc<str>,
+    /// As which service account it was written.
+    pub service_account: Arc<str>,
+    /// The texts it holds, by key.
+    pub data: Value,
+}
+
 /// All that is remembered about one instance.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
@@ -124,6 +139,8 @@ pub struct Record {
     pub current: Option<Arc<RecordedObject>>,
     /// Objects that were replaced and not destroyed yet.
     pub deposed: BTreeMap<DeposedKey, Arc<RecordedObject>>,
+    /// Copies of outputs in ConfigMaps and Secrets.
+    pub published: Vec<PublishedCopy>,
     /// The operation under way, or cut by a crash.
     pub intent: Option<Box<Intent>>,
     /// The epoch of the last intent.
@@ -148,6 +165,7 @@ impl Record {
             type_name,
             current: None,
             deposed: BTreeMap::new(),
+            published: Vec::new(),
             intent: None,
             epoch: 0,
             failed_creates: 0,

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::model::{Address, Diagnostics, DriverError, ObjectState, PlanRequest, PlanResponse, RecordedObject, Value};
+use crate::model::{
+    Address, Diagnostics, DriverError, ObjectState, PlanRequest, PlanResponse, Record, RecordedObject, Value,
+};
 
 /// Names an open question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -30,6 +32,8 @@ pub enum Question {
     Import(Arc<str>),
     /// Read a recorded object (current or leftover).
     Read(Arc<RecordedObject>),
+    /// Whether any of the copies that a record names is not as it was written.
+    Copies(Box<Record>),
     /// Check a configuration, then plan it when it is valid.
     Plan(PlanRequest),
 }
@@ -39,6 +43,8 @@ pub enum Question {
 pub enum Reply {
     /// To `Import` and `Read`: `None` when there is no such object.
     Object(Result<Option<ObjectState>, DriverError>),
+    /// To `Copies`.
+    Copies(bool),
     /// To `Plan`: what the check found, and the answer if the check found no error.
     Planned(Diagnostics, Result<Option<PlanResponse>, DriverError>),
 }

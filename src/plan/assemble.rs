@@ -154,6 +154,7 @@ fn prepare(scene: &Scene<'_>, id: Id, draft: &mut Draft, flags: &Inheritance) ->
             private: object.private.clone(),
             recorded: recorded(instance, Some(&object), flags.is_on(id), object.schema_version),
             prior: Some(object),
+            publish_again: draft.copies_drifted,
             ..prepared_from(scene, id, draft.action)
         });
     }
@@ -171,6 +172,7 @@ fn prepare(scene: &Scene<'_>, id: Id, draft: &mut Draft, flags: &Inheritance) ->
         replace_paths: planned.replace_paths.clone(),
         identity: planned.identity.clone(),
         recorded: recorded(instance, base, flags.is_on(id) || draft.forget, version),
+        publish_again: draft.copies_drifted,
         ..prepared_from(scene, id, draft.action)
     })
 }
@@ -203,6 +205,7 @@ fn prepared_from(scene: &Scene<'_>, id: Id, action: Action) -> Prepared {
         replace_paths: Vec::new(),
         identity: None,
         recorded: RecordedObject::default(),
+        publish_again: false,
         deposed_key: match action {
             Action::Replace => draw::deposed_key(scene.options.seed, subject.address, subject.record),
             _ => DeposedKey(0),
@@ -256,7 +259,8 @@ fn record_only(
         (has_lost_marks(instance), "its finalizer or its annotation was taken off"),
     ];
     let rules = || rules.into_iter().find(|(changed, _)| *changed).map(|(_, because)| because);
-    draft.record_differs.or_else(rules).or(draft.check_later.then_some("its conditions are checked when all is known"))
+    let differs = draft.record_differs.or(draft.publishes);
+    differs.or_else(rules).or(draft.check_later.then_some("its conditions are checked when all is known"))
 }
 
 /// A Resource in a cluster says that it has a record; without that its deletion would leave the object behind.

@@ -55,6 +55,10 @@ pub(super) struct Draft {
     pub record_differs: Option<&'static str>,
     /// A condition reads what is not known yet, so an object that stays as it is gets a step that checks it.
     pub check_later: bool,
+    /// What it publishes is not what its record says, so it gets a step.
+    pub publishes: Option<&'static str>,
+    /// Somebody else has changed what it has published.
+    pub copies_drifted: bool,
     /// Decided before any dependency was, so that it stays whatever becomes of them.
     pub at_once: bool,
     /// What drivers and load warned of.
@@ -136,6 +140,8 @@ impl Draft {
             hold_destroy: None,
             record_differs: None,
             check_later: false,
+            publishes: None,
+            copies_drifted: false,
             at_once: false,
             diagnostics: Vec::new(),
             leftovers: Vec::new(),

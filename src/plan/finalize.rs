@@ -176,6 +176,7 @@ mod tests {
             entropy: [0; 16],
             replace_paths: Vec::new(),
             identity: None,
+            publish_again: false,
             recorded,
             deposed_key: crate::model::DeposedKey(1),
         }

@@ -9,7 +9,9 @@ use super::inherit::{self, Inheritance};
 use super::progress::{Next, Progress, Topic};
 use super::scene::{Id, Scene};
 use super::seen::{Evaluate, Seen, Templates};
-use super::{Ask, AskId, Plan, PlanOptions, Question, Reply, Types, assemble, leaving, preflight, settle, wanted};
+use super::{
+    Ask, AskId, Plan, PlanOptions, Question, Reply, Types, assemble, leaving, preflight, publish, settle, wanted,
+};
 use crate::load::Config;
 use crate::model::{Diagnostic, Reason, Recorded};
 
@@ -166,7 +168,9 @@ impl<'a> Planner<'a> {
                     next = wanted::evaluate(&seen, self.evaluator, id, &mut progress);
                 }
                 Next::Decided(mut draft) => {
-                    wanted::confirm(&Seen { scene: &self.scene, drafts: &self.drafts }, id, &mut draft);
+                    let seen = Seen { scene: &self.scene, drafts: &self.drafts };
+                    wanted::confirm(&seen, id, &mut draft);
+                    publish::look(&seen, id, progress.copies_drifted, &mut draft);
                     if draft.leftovers.is_empty() {
                         let refreshed = std::mem::take(&mut progress.leftovers);
                         draft.leftovers = leaving::leftovers(&self.scene, id, refreshed);

@@ -17,6 +17,8 @@ pub(super) enum Topic {
     Current,
     /// Reading a leftover.
     Leftover(DeposedKey),
+    /// Reading what it has published.
+    Copies,
     /// Reading the object to import.
     Import,
     /// Planning.
@@ -66,6 +68,8 @@ pub(super) struct Progress {
     /// The evaluated configuration as it is written, when `ignoreChanges` makes another one of it.
     pub configured: Option<Value>,
     pub replacement: Option<Replacement>,
+    /// Somebody else has changed what it has published.
+    pub copies_drifted: bool,
     /// Warnings on the way.
     pub diagnostics: Vec<Diagnostic>,
 }
@@ -88,6 +92,9 @@ impl Progress {
             for (key, object) in leftovers.filter(|_| due) {
                 questions.push((Topic::Leftover(*key), Question::Read(object.clone())));
             }
+            if due && subject.wanted && !record.published.is_empty() {
+                questions.push((Topic::Copies, Question::Copies(Box::new(record.clone()))));
+            }
         }
         self.reads_open = questions.len();
         if questions.is_empty() { self.after_reads(scene, id) } else { Next::Ask(questions) }
@@ -102,8 +109,11 @@ impl Progress {
             }
             (Topic::Current | Topic::Leftover(_), Reply::Object(result)) => {
                 self.take_read(scene, id, topic, result);
-                self.reads_open -= 1;
-                if self.reads_open == 0 { self.after_reads(scene, id) } else { Next::Wait }
+                self.one_read_less(scene, id)
+            }
+            (Topic::Copies, Reply::Copies(drifted)) => {
+                self.copies_drifted = drifted;
+                self.one_read_less(scene, id)
             }
             _ => {
                 let what = "a reply does not fit its question";
@@ -111,6 +121,11 @@ impl Progress {
                 decided(Draft::blocked(Block::broken(fault), scene.subjects[id].current()))
             }
         }
+    }
+
+    fn one_read_less(&mut self, scene: &Scene<'_>, id: Id) -> Next {
+        self.reads_open -= 1;
+        if self.reads_open == 0 { self.after_reads(scene, id) } else { Next::Wait }
     }
 
     fn take_read(&mut self, scene: &Scene<'_>, id: Id, topic: Topic, result: Result<Option<ObjectState>, DriverError>) {

@@ -31,6 +31,8 @@ fn the_api_server_refuses_at_once_what_it_can() {
     }
     let name = data("item", "one", "inputs: [{ name: a-b, configMapKeyRef: { name: c, key: k } }]");
     assert!(refused(&ns, &name).contains("inputs[0].name"));
+    let publish = data("item", "one", "publish: [{ data: { a: b } }]");
+    assert!(refused(&ns, &publish).contains("give either configMapRef or secretRef"));
     let number = data("item", "one", "suspend: 3");
     assert!(refused(&ns, &number).contains("suspend"));
     let twice = data("item", "one", "lifecycle: { ignoreChanges: [input, input] }");

@@ -18,4 +18,5 @@ mod inputs;
 mod installation;
 mod kubernetes_objects;
 mod lifecycle;
+mod publish;
 mod trouble;

@@ -10,6 +10,7 @@ mod importing;
 mod inputs;
 mod problems;
 mod selecting;
+mod publish;
 mod sandbox;
 mod saved;
 mod state;

@@ -35,6 +35,7 @@ fn way_out(reason: Reason) -> &'static str {
         Reason::RecordUnreadable => "Upgrade Purlin if a newer one wrote the record; else restore it from a backup.",
         Reason::IdentityConflict => "Delete one of the two Resources; `deletionPolicy: Orphan` leaves the object.",
         Reason::AlreadyExists => "Set `spec.import.id` to manage the object from now on, or choose another name.",
+        Reason::PublishConflict => "Publish under another name, or delete the ConfigMap or Secret that is there.",
         Reason::ImportNotFound => "Correct `spec.import.id`, or remove it to create a new object.",
         Reason::PreventDestroy => "Set `spec.lifecycle.preventDestroy: false`; locally also `purlin state unprotect`.",
         Reason::StillUsed => "Delete the object that uses it, or remove its reference.",

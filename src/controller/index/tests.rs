@@ -11,6 +11,7 @@ fn resource(name: &str, generation: i64, references: &[&str]) -> Instance {
         type_name: "terraform_data".into(),
         config: Template::default(),
         inputs: crate::load::Inputs::default(),
+        publish: Arc::new([]),
         references: references.iter().map(reference).collect(),
         create_before_destroy: None,
         prevent_destroy: false,

@@ -12,6 +12,7 @@ fn instance() -> Instance {
         type_name: "terraform_data".into(),
         config: Template::default(),
         inputs: crate::load::Inputs::default(),
+        publish: Arc::new([]),
         references: Arc::from([]),
         create_before_destroy: None,
         prevent_destroy: false,

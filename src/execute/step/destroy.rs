@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::finalize::rehearse;
 use super::{Fate, StepTask, Unfinished, call, seen_object, with_wait, write_result};
 use crate::driver::{ApplyRequest, ApplyResponse, CallContext, Driver};
-use crate::execute::Engine;
 use crate::execute::failure::Failure;
+use crate::execute::{Engine, publish};
 use crate::model::{DeposedKey, Operation, Record, RecordedObject, ReplaceOrder, Stored, Value};
 
 /// Which object of a record a step removes.
@@ -120,9 +120,18 @@ fn drop_object(record: &mut Record, removed: Removed) {
 async fn finish_removal(
     engine: &Engine,
     before: &Stored,
-    record: Record,
+    mut record: Record,
     removed: Removed,
 ) -> Result<Fate, Unfinished> {
+    let goes = !removed.makes_room && (removed.deposed.is_none() || !record.has_objects());
+    if goes && let Err(failure) = publish::remove_all(engine, &mut record).await {
+        // The copies that are left go with the next attempt, so the object stays recorded until then.
+        let mut kept = before.record.as_ref().clone();
+        kept.intent = None;
+        kept.published = record.published;
+        let stored = write_result(engine, before, kept).await?;
+        return Err(Unfinished { fate: Fate::Kept(stored), failure });
+    }
     if record.has_objects() || removed.makes_room {
         return write_result(engine, before, record).await.map(Fate::Kept);
     }

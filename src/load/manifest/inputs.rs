@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::{Manifest, Reading, named};
 use crate::load::decode::{DraftInput, DraftKeyRef, field};
-use crate::load::inputs::{Texts, decoded, text_of};
 use crate::load::tree::{Entry, Node, Tree};
+use crate::model::data::{Texts, decoded, text_of};
 use crate::model::{DataKind, DataRef, Path};
 
 impl Reading<'_> {

@@ -30,6 +30,7 @@ fn instance(address: Address, references: Arc<[Reference]>) -> Instance {
         type_name: "thing".into(),
         config: Template::default(),
         inputs: crate::load::Inputs::default(),
+        publish: Arc::new([]),
         references,
         create_before_destroy: None,
         prevent_destroy: false,

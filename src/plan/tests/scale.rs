@@ -51,6 +51,7 @@ pub(super) fn plan(world: &World) -> Plan {
                     private: object.private.clone(),
                     identity: None,
                 }))),
+                Question::Copies(_) => Reply::Copies(false),
                 Question::Import(_) => Reply::Object(Ok(None)),
                 Question::Plan(request) => {
                     let id = request.prior.as_ref().and_then(|prior| prior.value.get("id")).cloned();

@@ -82,6 +82,7 @@ pub(crate) fn instance(address: Address) -> Instance {
         type_name: "thing".into(),
         config: Template::default(),
         inputs: crate::load::Inputs::default(),
+        publish: Arc::new([]),
         references: Arc::new([]),
         create_before_destroy: None,
         prevent_destroy: false,
@@ -318,6 +319,7 @@ impl World {
                     _ => Ok(Some(state(object.value.without_marks()))),
                 })
             }
+            Question::Copies(_) => Reply::Copies(false),
             Question::Import(id) => {
                 self.asked.borrow_mut().push(format!("import {}", ask.address));
                 let value = Value::map([("id", Value::from(id.as_ref())), ("input", Value::from(1))]);

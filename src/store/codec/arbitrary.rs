@@ -8,8 +8,8 @@ use proptest::option;
 use proptest::prelude::*;
 
 use crate::model::{
-    Address, DeposedKey, Holder, InstanceKey, Intent, Number, ObjectStatus, Operation, PlannedObject, Record,
-    RecordedObject, Value,
+    Address, DataKind, DataRef, DeposedKey, Holder, InstanceKey, Intent, Number, ObjectStatus, Operation,
+    PlannedObject, PublishedCopy, Record, RecordedObject, Value,
 };
 
 /// A `terraform_data` object as the performance budgets have it: two dependencies, about 300 bytes.
@@ -136,29 +136,39 @@ fn intent() -> impl Strategy<Value = Intent> {
         })
 }
 
+fn published() -> impl Strategy<Value = PublishedCopy> {
+    let kind = prop_oneof![Just(DataKind::ConfigMap), Just(DataKind::Secret)];
+    (kind, (text(), text(), text(), text()), value()).prop_map(|(kind, (name, uid, owner, service_account), data)| {
+        PublishedCopy { target: DataRef { kind, name }, uid, owner, service_account, data }
+    })
+}
+
 pub(crate) fn record() -> impl Strategy<Value = Record> {
     (
         (text(), address(), text(), text(), text()),
         option::of(object()),
         btree_map(any::<u32>().prop_map(DeposedKey), object().prop_map(Arc::new), 0..3),
-        option::of(intent()),
+        (option::of(intent()), vec(published(), 0..3)),
         (any::<u64>(), any::<u32>(), any::<bool>()),
     )
-        .prop_map(|(names, current, deposed, intent, (epoch, failed_creates, replacement_pending))| {
-            let (namespace, address, uid, type_name, handled_replace_request) = names;
-            Record {
-                namespace,
-                address,
-                uid,
-                type_name,
-                current: current.map(Arc::new),
-                deposed,
-                intent: intent.map(Box::new),
-                epoch,
-                failed_creates,
-                failed_generation: i64::from(failed_creates),
-                replacement_pending,
-                handled_replace_request,
-            }
-        })
+        .prop_map(
+            |(names, current, deposed, (intent, published), (epoch, failed_creates, replacement_pending))| {
+                let (namespace, address, uid, type_name, handled_replace_request) = names;
+                Record {
+                    namespace,
+                    address,
+                    uid,
+                    type_name,
+                    current: current.map(Arc::new),
+                    deposed,
+                    published,
+                    intent: intent.map(Box::new),
+                    epoch,
+                    failed_creates,
+                    failed_generation: i64::from(failed_creates),
+                    replacement_pending,
+                    handled_replace_request,
+                }
+            },
+        )
 }

@@ -8,8 +8,8 @@ use jiff::Timestamp;
 
 use super::{CodecError, MAX_DEPTH};
 use crate::model::{
-    Address, DeposedKey, Holder, InstanceKey, Intent, Number, ObjectStatus, Operation, PlannedObject, Record,
-    RecordedObject, Value,
+    Address, DataKind, DataRef, DeposedKey, Holder, InstanceKey, Intent, Number, ObjectStatus, Operation,
+    PlannedObject, PublishedCopy, Record, RecordedObject, Value,
 };
 use crate::store::Strings;
 
@@ -42,7 +42,7 @@ impl<'a> Reader<'a> {
         let address = self.address()?;
         let uid = self.text()?.into();
         let type_name = self.shared()?;
-        let [has_current, has_intent, replacement_pending] = self.flags()?;
+        let [has_current, has_intent, replacement_pending, has_published] = self.flags()?;
         let epoch = self.unsigned()?;
         let failed_creates =
             u32::try_from(self.unsigned()?).map_err(|_| CodecError::Damaged("a number in it is too large"))?;
@@ -54,6 +54,8 @@ impl<'a> Reader<'a> {
         for _ in 0..self.unsigned()? {
             deposed.insert(self.deposed_key()?, Arc::new(self.object()?));
         }
+        let count = if has_published { self.length()? } else { 0 };
+        let published = (0..count).map(|_| self.published()).collect::<Read<_>>()?;
         let intent = if has_intent { Some(Box::new(self.intent()?)) } else { None };
         Ok(Record {
             namespace,
@@ -62,12 +64,28 @@ impl<'a> Reader<'a> {
             type_name,
             current,
             deposed,
+            published,
             intent,
             epoch,
             failed_creates,
             failed_generation,
             replacement_pending,
             handled_replace_request,
+        })
+    }
+
+    fn published(&mut self) -> Read<PublishedCopy> {
+        let kind = match self.byte()? {
+            0 => DataKind::ConfigMap,
+            1 => DataKind::Secret,
+            _ => return Err(UNKNOWN_TAG),
+        };
+        Ok(PublishedCopy {
+            target: DataRef { kind, name: self.text()?.into() },
+            uid: self.text()?.into(),
+            owner: self.text()?.into(),
+            service_account: self.shared()?,
+            data: self.value(0)?,
         })
     }
 

@@ -3,7 +3,8 @@
 
 use super::{CodecError, MAX_DEPTH};
 use crate::model::{
-    Address, Holder, InstanceKey, Intent, Number, ObjectStatus, Operation, PlannedObject, Record, RecordedObject, Value,
+    Address, DataKind, Holder, InstanceKey, Intent, Number, ObjectStatus, Operation, PlannedObject, PublishedCopy,
+    Record, RecordedObject, Value,
 };
 
 type Written = Result<(), CodecError>;
@@ -13,7 +14,12 @@ pub(super) fn record(out: &mut Vec<u8>, record: &Record) -> Written {
     address(out, &record.address);
     text(out, &record.uid);
     text(out, &record.type_name);
-    out.push(flags([record.current.is_some(), record.intent.is_some(), record.replacement_pending]));
+    out.push(flags([
+        record.current.is_some(),
+        record.intent.is_some(),
+        record.replacement_pending,
+        !record.published.is_empty(),
+    ]));
     unsigned(out, record.epoch);
     unsigned(out, record.failed_creates.into());
     unsigned(out, record.failed_generation.unsigned_abs());
@@ -26,7 +32,25 @@ pub(super) fn record(out: &mut Vec<u8>, record: &Record) -> Written {
         out.extend_from_slice(&key.0.to_le_bytes());
         object(out, deposed)?;
     }
+    if !record.published.is_empty() {
+        unsigned(out, record.published.len() as u64);
+    }
+    for copy in &record.published {
+        published(out, copy)?;
+    }
     record.intent.as_ref().map_or(Ok(()), |open| intent(out, open))
+}
+
+fn published(out: &mut Vec<u8>, copy: &PublishedCopy) -> Written {
+    out.push(match copy.target.kind {
+        DataKind::ConfigMap => 0,
+        DataKind::Secret => 1,
+    });
+    text(out, &copy.target.name);
+    text(out, &copy.uid);
+    text(out, &copy.owner);
+    text(out, &copy.service_account);
+    value(out, &copy.data, 0)
 }
 
 fn object(out: &mut Vec<u8>, object: &RecordedObject) -> Written {

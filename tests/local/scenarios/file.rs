@@ -8,6 +8,8 @@
 //! - `journal: crash|fail before|after intend|record|erase <address>`: once.
 //! - `world: lose <address>`, `world: lose leftover of <address>`, `world: put <id> <json>`,
 //!   `world: change <address> <attribute> <json>`: somebody else does it, before the round.
+//! - `copy <ConfigMap|Secret>/<name>: foreign|changed|lost|crash after|fail`: somebody else makes, changes or removes a published
+//!   copy, or the next writing of it crashes or fails.
 //! - `record <address>: tainted|interrupted|unprotected`: the record is edited before the round.
 //! - `recovery: repeat|find|unknown`: how creates are recovered; in the first round only.
 //! - `clock: <seconds>`: so much time passes before the round.
@@ -58,6 +60,7 @@ pub(super) enum Cue {
     Put(String, Json),
     Change(Address, String, Json),
     Record(Address, String),
+    Copy(String, String),
     Recovery(Box<Script>),
     Clock(u64),
 }
@@ -187,6 +190,7 @@ fn cue(line: &str) -> Result<Cue, String> {
         }
         ("clock", [seconds]) => Ok(Cue::Clock(seconds.parse().map_err(|_| unknown())?)),
         (subject, _) => match subject.split_once(' ') {
+            Some(("copy", target)) => Ok(Cue::Copy(target.to_owned(), rest.to_owned())),
             Some(("record", of)) => Ok(Cue::Record(address(of)?, rest.to_owned())),
             Some((on, call)) => Ok(Cue::Driver(Line {
                 on: on.to_owned(),

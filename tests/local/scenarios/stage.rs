@@ -17,7 +17,7 @@ use purlin::store::memory::{MemoryJournal, Point, Verdict};
 
 use super::file::{Cue, Fault, Options, Round, Scenario, Start};
 use super::show;
-use super::taped::{Tape, TapedDriver, TapedJournal};
+use super::taped::{Copies, Tape, TapedDriver, TapedJournal, TapedPublisher};
 use crate::kit::{Dice, ManualClock};
 
 const NAMESPACE: &str = "default";
@@ -28,6 +28,7 @@ const QUIET: usize = 200;
 struct Stage {
     world: Arc<World>,
     journal: MemoryJournal,
+    copies: Arc<Copies>,
     clock: Arc<ManualClock>,
     dice: Arc<Dice>,
     tape: Tape,
@@ -105,6 +106,7 @@ impl Stage {
         Ok(Self {
             world: World::new(script),
             journal: MemoryJournal::default(),
+            copies: Arc::default(),
             clock: Arc::new(ManualClock::new()),
             dice: Arc::new(Dice::new(1)),
             tape: Tape::default(),
@@ -182,6 +184,7 @@ impl Stage {
                 Cue::Change(address, attribute, json) => {
                     self.world.change(&self.id_of(&address, false)?, &attribute, Value::from_json(json));
                 }
+                Cue::Copy(target, edit) => self.copies.edit(&target, &edit)?,
                 Cue::Record(address, edit) => self.edit(&address, &edit)?,
                 Cue::Recovery(_) => {}
                 Cue::Clock(seconds) => self.clock.advance(Duration::from_secs(seconds)),
@@ -252,10 +255,11 @@ impl Stage {
             tape: self.tape.clone(),
             names: Arc::clone(&self.names),
         };
+        let publisher = TapedPublisher { copies: Arc::clone(&self.copies), tape: self.tape.clone() };
         let journal =
             TapedJournal { inner: self.journal.clone(), tape: self.tape.clone(), marks: Arc::clone(&self.marks) };
         Arc::new(Engine::new(
-            Registry::default().with("scripted", Arc::new(driver)),
+            Registry::default().with("scripted", Arc::new(driver)).publishing_to(Arc::new(publisher)),
             Arc::new(journal),
             Arc::clone(&self.clock) as _,
             Arc::clone(&self.dice) as _,
@@ -344,6 +348,7 @@ impl Stage {
             biased;
             _ = self.world.until_cut() => None,
             () = self.journal.crashed() => None,
+            () = self.copies.crashed() => None,
             done = work => Some(done),
         }
     }
@@ -365,6 +370,7 @@ impl Stage {
             .iter()
             .map(|(id, (_, value))| self.with_names(format!("{id} {}", show::arguments(value))))
             .collect();
+        lines.extend(self.copies.told());
         lines.sort();
         lines
     }

@@ -5,10 +5,13 @@ use std::sync::{Arc, Mutex};
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use purlin::driver::{ApplyRequest, ApplyResponse, CallContext, CreateRecovery, Driver, Scripted};
+use purlin::driver::publish::CopyOf;
+use purlin::driver::{ApplyRequest, ApplyResponse, CallContext, CreateRecovery, Driver, Publisher, Scripted};
 use purlin::execute::{Journal, JournalError};
+use purlin::model::data::Texts;
 use purlin::model::{
-    Diagnostics, DriverError, ObjectState, PlanRequest, PlanResponse, Record, RecordedObject, Schema, Value, Version,
+    Diagnostics, DriverError, ErrorKind, ObjectState, PlanRequest, PlanResponse, Record, RecordedObject, Schema, Value,
+    Version,
 };
 use purlin::store::memory::MemoryJournal;
 
@@ -176,5 +179,104 @@ fn status(record: &Record) -> String {
     match &record.current {
         Some(object) => format!(" {}", purlin::plan::options::status_word(object.status)),
         None => " without a current object".to_owned(),
+    }
+}
+
+/// The published copies that exist, by kind and name.
+#[derive(Default)]
+pub(super) struct Copies {
+    held: Mutex<BTreeMap<String, (String, Texts)>>,
+    /// What is to happen at the next writing of a copy.
+    faults: Mutex<BTreeMap<String, String>>,
+    crash: tokio::sync::Notify,
+}
+
+impl Copies {
+    pub(super) fn edit(&self, target: &str, edit: &str) -> Result<(), String> {
+        let mut held = self.held.lock().unwrap();
+        match edit {
+            "foreign" => drop(held.insert(target.to_owned(), ("somebody else".to_owned(), Texts::new()))),
+            "lost" => drop(held.remove(target)),
+            "changed" => {
+                let (_, texts) = held.get_mut(target).ok_or_else(|| format!("there is no copy {target}"))?;
+                texts.values_mut().for_each(|text| *text = "changed".into());
+            }
+            "crash after" | "fail" => drop(self.faults.lock().unwrap().insert(target.to_owned(), edit.to_owned())),
+            _ => return Err(format!("unknown edit `{edit}`")),
+        }
+        Ok(())
+    }
+
+    /// Waits until a writing crashes.
+    pub(super) async fn crashed(&self) {
+        self.crash.notified().await;
+    }
+
+    /// What there is, without what may be sensitive.
+    pub(super) fn told(&self) -> Vec<String> {
+        let held = self.held.lock().unwrap();
+        let shown = |(target, (owner, texts)): (&String, &(String, Texts))| {
+            let entries = texts.iter().map(|(key, text)| match target.starts_with("Secret") {
+                true => format!("{key}: (sensitive)"),
+                false => format!("{key}: {text}"),
+            });
+            format!("{target} of {owner} {{{}}}", entries.collect::<Vec<_>>().join(", "))
+        };
+        held.iter().map(shown).collect()
+    }
+}
+
+/// Publishes into memory, and notes what it writes and removes.
+pub(super) struct TapedPublisher {
+    pub copies: Arc<Copies>,
+    pub tape: Tape,
+}
+
+impl TapedPublisher {
+    fn name(copy: &CopyOf<'_>) -> String {
+        format!("{}/{}", copy.target.kind.as_str(), copy.target.name)
+    }
+}
+
+impl Publisher for TapedPublisher {
+    fn write<'a>(&'a self, copy: CopyOf<'a>, texts: &'a Texts) -> BoxFuture<'a, Result<Arc<str>, DriverError>> {
+        async move {
+            let (name, owner) = (Self::name(&copy), copy.context.address.to_string());
+            let error = |kind, message: String| DriverError { kind, message, path: None, hint: None };
+            let fault = self.copies.faults.lock().unwrap().remove(&name);
+            if fault.as_deref() == Some("fail") {
+                self.tape.note(format!("  publish {name}: failed"));
+                return Err(error(ErrorKind::Transient, format!("{name} cannot be written")));
+            }
+            let foreign = self.copies.held.lock().unwrap().get(&name).is_some_and(|(other, _)| *other != owner);
+            if foreign {
+                self.tape.note(format!("  publish {name}: it is there"));
+                return Err(error(ErrorKind::AlreadyExists, format!("{name} is there and is not ours")));
+            }
+            self.tape.note(format!("  publish {name}"));
+            self.copies.held.lock().unwrap().insert(name, (owner, texts.clone()));
+            if fault.is_some() {
+                self.copies.crash.notify_one();
+                futures::future::pending::<()>().await;
+            }
+            Ok("uid".into())
+        }
+        .boxed()
+    }
+
+    fn read<'a>(&'a self, copy: CopyOf<'a>) -> BoxFuture<'a, Result<Option<Texts>, DriverError>> {
+        let held = self.copies.held.lock().unwrap().get(&Self::name(&copy)).cloned();
+        let ours = held.filter(|(owner, _)| **owner == *copy.context.address);
+        async move { Ok(ours.map(|(_, texts)| texts)) }.boxed()
+    }
+
+    fn remove<'a>(&'a self, copy: CopyOf<'a>) -> BoxFuture<'a, Result<(), DriverError>> {
+        let name = Self::name(&copy);
+        let mut held = self.copies.held.lock().unwrap();
+        if held.get(&name).is_some_and(|(owner, _)| **owner == *copy.context.address) {
+            held.remove(&name);
+            self.tape.note(format!("  withdraw {name}"));
+        }
+        async { Ok(()) }.boxed()
     }
 }

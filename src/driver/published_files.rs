@@ -1,0 +1,135 @@
+//! Copies as manifests in a folder beside the state file, readable by nobody else.
+
+use std::fs;
+use std::io::{ErrorKind as IoKind, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use serde_json::{Value as Json, json};
+
+use super::kubernetes_object::{OWNER_ANNOTATION, owner_mark};
+use super::publish::{CopyOf, Publisher};
+use crate::model::data::Texts;
+use crate::model::{DataKind, DataRef, DriverError, ErrorKind};
+
+/// Writes `published/secret-NAME.json` and `published/configmap-NAME.json`.
+pub struct PublishedFiles {
+    folder: PathBuf,
+    /// Tells the copies of one state file from those of another.
+    scope: Arc<str>,
+}
+
+impl PublishedFiles {
+    /// The folder `published` beside a state file.
+    pub fn beside(state: &Path, scope: impl Into<Arc<str>>) -> Self {
+        Self { folder: state.with_file_name("published"), scope: scope.into() }
+    }
+
+    fn path(&self, target: &DataRef) -> PathBuf {
+        self.folder.join(format!("{}-{}.json", target.kind.as_str().to_lowercase(), target.name))
+    }
+
+    fn owner(&self, copy: &CopyOf<'_>) -> String {
+        owner_mark(&self.scope, &copy.context.namespace, &copy.context.address)
+    }
+
+    /// The file as it is, and whether it is ours.
+    fn found(&self, copy: &CopyOf<'_>) -> std::io::Result<Option<(Json, bool)>> {
+        match fs::read(self.path(copy.target)) {
+            Ok(bytes) => {
+                let json: Json = serde_json::from_slice(&bytes).unwrap_or(Json::Null);
+                let mark = json["metadata"]["annotations"][OWNER_ANNOTATION].as_str().unwrap_or_default();
+                // A recorded copy of this state file stays ours when its object is given another name.
+                let recorded = !copy.uid.is_empty() && mark.starts_with(&format!("{}/", self.scope));
+                let ours = recorded || mark == self.owner(copy);
+                Ok(Some((json, ours)))
+            }
+            Err(error) if error.kind() == IoKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn write_now(&self, copy: &CopyOf<'_>, texts: &Texts) -> Result<Arc<str>, DriverError> {
+        let path = self.path(copy.target);
+        if let Some((_, false)) = self.found(copy).map_err(|error| failed(&path, &error))? {
+            return Err(DriverError {
+                kind: ErrorKind::AlreadyExists,
+                message: format!("`{}` is there and is not ours", path.display()),
+                path: None,
+                hint: Some("move the file away, or publish under another name".to_owned()),
+            });
+        }
+        self.replace(&path, &self.manifest(copy, texts)).map_err(|error| failed(&path, &error))?;
+        Ok("file".into())
+    }
+
+    fn manifest(&self, copy: &CopyOf<'_>, texts: &Texts) -> Json {
+        let data: serde_json::Map<String, Json> =
+            texts.iter().map(|(key, text)| (key.to_string(), text.as_ref().into())).collect();
+        json!({
+            "apiVersion": "v1",
+            "kind": copy.target.kind.as_str(),
+            "metadata": {"name": copy.target.name.as_ref(), "annotations": {OWNER_ANNOTATION: self.owner(copy)}},
+            field(copy.target.kind): data,
+        })
+    }
+
+    /// Whoever reads the file sees the old one or the new one, and nothing in between.
+    fn replace(&self, path: &Path, manifest: &Json) -> std::io::Result<()> {
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.folder)?;
+        let draft = path.with_extension("json.new");
+        let _ = fs::remove_file(&draft);
+        let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft)?;
+        file.write_all(format!("{manifest:#}\n").as_bytes())?;
+        file.sync_all()?;
+        fs::rename(&draft, path)
+    }
+
+    fn read_now(&self, copy: &CopyOf<'_>) -> Result<Option<Texts>, DriverError> {
+        let found = self.found(copy).map_err(|error| failed(&self.path(copy.target), &error))?;
+        Ok(found.filter(|(_, ours)| *ours).map(|(json, _)| {
+            let data = json[field(copy.target.kind)].as_object().cloned().unwrap_or_default();
+            data.into_iter().map(|(key, text)| (key.into(), text.as_str().unwrap_or_default().into())).collect()
+        }))
+    }
+
+    fn remove_now(&self, copy: &CopyOf<'_>) -> Result<(), DriverError> {
+        let path = self.path(copy.target);
+        let ours = self.found(copy).map_err(|error| failed(&path, &error))?.is_some_and(|(_, ours)| ours);
+        if ours {
+            fs::remove_file(&path).map_err(|error| failed(&path, &error))?;
+            // The folder goes with the last copy, and stays while it holds anything.
+            let _ = fs::remove_dir(&self.folder);
+        }
+        Ok(())
+    }
+}
+
+impl Publisher for PublishedFiles {
+    fn write<'a>(&'a self, copy: CopyOf<'a>, texts: &'a Texts) -> BoxFuture<'a, Result<Arc<str>, DriverError>> {
+        async move { self.write_now(&copy, texts) }.boxed()
+    }
+
+    fn read<'a>(&'a self, copy: CopyOf<'a>) -> BoxFuture<'a, Result<Option<Texts>, DriverError>> {
+        async move { self.read_now(&copy) }.boxed()
+    }
+
+    fn remove<'a>(&'a self, copy: CopyOf<'a>) -> BoxFuture<'a, Result<(), DriverError>> {
+        async move { self.remove_now(&copy) }.boxed()
+    }
+}
+
+fn field(kind: DataKind) -> &'static str {
+    match kind {
+        DataKind::ConfigMap => "data",
+        DataKind::Secret => "stringData",
+    }
+}
+
+fn failed(path: &Path, error: &std::io::Error) -> DriverError {
+    let message = format!("`{}` cannot be written: {error}", path.display());
+    DriverError { kind: ErrorKind::Transient, message, path: None, hint: None }
+}

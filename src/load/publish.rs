@@ -1,0 +1,109 @@
+//! `spec.publish`: copies of outputs in ConfigMaps and Secrets, for programs that know nothing of Purlin.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::expression::{Scope, Variable};
+use super::inputs::Own;
+use super::{Instance, Template};
+use crate::model::data::Texts;
+use crate::model::{DataKind, DataRef, Diagnostic, Diagnostics, Path, Reason, Value};
+
+/// One entry of `spec.publish`.
+#[derive(Clone, Debug)]
+pub struct Publication {
+    /// Where the copy is.
+    pub target: DataRef,
+    /// What is in it, by key.
+    pub data: Template,
+    /// The place of `data`: `spec.publish[0].data`.
+    pub at: Path,
+}
+
+/// What an instance publishes, as far as it is known.
+pub type Published = BTreeMap<DataRef, Option<Texts>>;
+
+/// What the instance publishes when its object is `itself`: `None` in place of the texts while one of them is not known.
+/// What is sensitive goes into Secrets only; a null is left out.
+///
+/// # Errors
+/// A diagnostic, with its place, for everything that cannot be published.
+pub fn evaluate(instance: &Instance, itself: &Value, others: &dyn Scope) -> Result<Published, Diagnostics> {
+    let own = Own { instance, others };
+    let scope = Itself { itself, own: &own };
+    let mut published = Published::new();
+    let mut problems = Vec::new();
+    for publication in instance.publish.iter() {
+        match publication.data.evaluate(&scope) {
+            Ok(Value::Map(entries)) => match publication.texts(&entries) {
+                Ok(texts) => drop(published.insert(publication.target.clone(), texts)),
+                Err(problem) => problems.push(*problem),
+            },
+            Ok(_) => drop(published.insert(publication.target.clone(), Some(Texts::new()))),
+            Err(found) => problems.extend(found.into_iter().map(|problem| {
+                let mut at = publication.at.clone();
+                at.0.extend(problem.path.clone().unwrap_or_default().0);
+                problem.at(at)
+            })),
+        }
+    }
+    for problem in &mut problems {
+        problem.address = Some(instance.address.clone());
+        problem.source = problem.source.take().or_else(|| instance.source.clone());
+    }
+    if problems.is_empty() { Ok(published) } else { Err(problems) }
+}
+
+/// The texts of a copy as they are recorded.
+pub fn recorded(texts: &Texts) -> Value {
+    Value::map(texts.iter().map(|(key, text)| (Arc::clone(key), Value::String(Arc::clone(text)))))
+}
+
+impl Publication {
+    fn texts(&self, entries: &BTreeMap<Arc<str>, Value>) -> Result<Option<Texts>, Box<Diagnostic>> {
+        let mut texts = Texts::new();
+        let mut known = true;
+        for (key, value) in entries {
+            if value.has_sensitive() && self.target.kind == DataKind::ConfigMap {
+                let what = "a sensitive value cannot stand in a ConfigMap, which everybody may read";
+                let problem = Diagnostic::general(Reason::InvalidConfig, what).at(self.at.name(key.clone()));
+                return Err(Box::new(problem.hint("publish it with `secretRef`")));
+            }
+            if value.has_unknown() {
+                known = false;
+                continue;
+            }
+            let text = match value.unmarked() {
+                Value::Null => continue,
+                Value::String(text) => text.clone(),
+                // Numbers and booleans as they are, lists and maps as JSON.
+                other => other.to_json().to_string().into(),
+            };
+            texts.insert(key.clone(), text);
+        }
+        Ok(known.then_some(texts))
+    }
+}
+
+/// The scope of expressions that may read `self`.
+struct Itself<'a> {
+    itself: &'a Value,
+    own: &'a Own<'a>,
+}
+
+impl Scope for Itself<'_> {
+    fn object(&self, address: &crate::model::Address) -> Option<Value> {
+        self.own.object(address)
+    }
+
+    fn namespace(&self) -> Value {
+        self.own.namespace()
+    }
+
+    fn variable(&self, variable: Variable) -> Option<Value> {
+        match variable {
+            Variable::Itself => Some(self.itself.clone()),
+            _ => self.own.variable(variable),
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! Copies of outputs in ConfigMaps and Secrets, written as the ServiceAccount of who publishes them.
+
+use serde_json::Value as Json;
+
+use crate::controlplane::wait_until;
+use crate::installation::*;
+
+fn may_edit(namespace: &str) {
+    let account = format!("--serviceaccount={namespace}:default");
+    plane().kubectl_ok(&["-n", namespace, "create", "rolebinding", "edit", "--clusterrole=edit", &account]);
+}
+
+fn publishing(input: &str, entries: &[&str]) -> String {
+    data("app", input, &format!("publish: [{}]", entries.join(", ")))
+}
+
+const CONFIG_MAP: &str = "{ configMapRef: { name: out }, data: { value: \"${self.input}\", id: \"${self.id}\" } }";
+const SECRET: &str = "{ secretRef: { name: key }, data: { value: \"key of ${self.input}\" } }";
+
+fn found(namespace: &str, kind: &str, name: &str) -> Option<Json> {
+    let output = plane().kubectl(&["-n", namespace, "get", kind, name, "-o", "json"]);
+    output.status.success().then(|| serde_json::from_slice(&output.stdout).expect("JSON of kubectl"))
+}
+
+#[test]
+fn copies_follow_the_object_and_go_with_it() {
+    let _world = shared();
+    let ns = plane().namespace("publish");
+    may_edit(&ns);
+    plane().apply(&["-n", &ns], &publishing("one", &[CONFIG_MAP, SECRET]));
+    wait_ready(&ns, &["app"]);
+    let app = resource(&ns, "app").unwrap();
+    let out = found(&ns, "configmap", "out").unwrap();
+    assert_eq!((&out["data"]["value"], &out["data"]["id"]), (&"one".into(), &app["status"]["id"]));
+    assert_eq!(out["metadata"]["ownerReferences"][0]["uid"], app["metadata"]["uid"]);
+    // base64 of `key of one`.
+    assert_eq!(found(&ns, "secret", "key").unwrap()["data"]["value"], "a2V5IG9mIG9uZQ==");
+
+    plane().apply(&["-n", &ns], &publishing("two", &[CONFIG_MAP, SECRET]));
+    wait_until("the new value is published", LIMIT, || {
+        found(&ns, "configmap", "out").unwrap()["data"]["value"] == "two"
+    });
+    wait_ready(&ns, &["app"]);
+    plane().apply(&["-n", &ns], &publishing("two", &[CONFIG_MAP]));
+    wait_until("the Secret is gone", LIMIT, || found(&ns, "secret", "key").is_none());
+    // A copy that somebody has changed is written again when the object is next read.
+    plane().kubectl_ok(&[
+        "-n",
+        &ns,
+        "patch",
+        "configmap",
+        "out",
+        "--type=merge",
+        "-p",
+        r#"{"data":{"value":"x","own":"y"}}"#,
+    ]);
+    plane().kubectl_ok(&["-n", &ns, "annotate", "pres", "app", "purlin.dev/reconcile-requested-at=1"]);
+    wait_until("it is as it was", LIMIT, || found(&ns, "configmap", "out").unwrap()["data"]["value"] == "two");
+    assert_eq!(found(&ns, "configmap", "out").unwrap()["data"]["own"], "y", "what others have added stays");
+    plane().kubectl_ok(&["-n", &ns, "delete", "pres", "app"]);
+    wait_empty(&ns);
+    wait_until("the copy is gone", LIMIT, || found(&ns, "configmap", "out").is_none());
+}
+
+#[test]
+fn a_target_that_is_not_ours_is_never_touched() {
+    let _world = shared();
+    let ns = plane().namespace("taken");
+    may_edit(&ns);
+    plane().kubectl_ok(&["-n", &ns, "create", "configmap", "out", "--from-literal=value=theirs"]);
+    let before = found(&ns, "configmap", "out").unwrap()["metadata"].clone();
+    plane().apply(&["-n", &ns], &publishing("one", &[CONFIG_MAP]));
+    let refused = wait_reason(&ns, "app", "Ready", "PublishConflict");
+    assert!(refused["message"].as_str().unwrap().contains("ConfigMap `out` is there and is not ours"), "{refused}");
+    assert_eq!(found(&ns, "configmap", "out").unwrap()["metadata"], before);
+    // Nor when the object goes.
+    plane().kubectl_ok(&["-n", &ns, "delete", "pres", "app"]);
+    wait_empty(&ns);
+    assert_eq!(found(&ns, "configmap", "out").unwrap()["metadata"], before);
+    plane().apply(&["-n", &ns], &publishing("one", &[CONFIG_MAP]));
+    wait_reason(&ns, "app", "Ready", "PublishConflict");
+    plane().kubectl_ok(&["-n", &ns, "delete", "configmap", "out"]);
+    wait_ready(&ns, &["app"]);
+    assert_eq!(found(&ns, "configmap", "out").unwrap()["data"]["value"], "one");
+}
+
+#[test]
+fn a_tenant_cannot_publish_through_purlin_what_it_may_not_write() {
+    let _world = shared();
+    let ns = plane().namespace("nowrite");
+    plane().apply(&["-n", &ns], &publishing("one", &[SECRET]));
+    let refused = wait_reason(&ns, "app", "Ready", "Forbidden");
+    assert!(refused["message"].as_str().unwrap().contains(&format!("system:serviceaccount:{ns}:default")), "{refused}");
+    may_edit(&ns);
+    wait_ready(&ns, &["app"]);
+    assert!(found(&ns, "secret", "key").is_some());
+}
+
+#[test]
+fn canaries_are_found_nowhere_but_where_they_belong() {
+    let _world = shared();
+    let plane = plane();
+    let ns = plane.namespace("canary");
+    may_edit(&ns);
+    let canary = "canary-6b1f9e-zulu";
+    // As it is, and in base64 at each of the three alignments.
+    let traces = [canary, "Y2FuYXJ5LTZiMWY5ZS16dWx1", "NhbmFyeS02YjFmOWUtenVsd", "jYW5hcnktNmIxZjllLXp1bH"];
+    plane.kubectl_ok(&[
+        "-n",
+        &ns,
+        "create",
+        "secret",
+        "generic",
+        "login",
+        &format!("--from-literal=password={canary}"),
+    ]);
+    let inputs = "inputs: [{ name: password, secretKeyRef: { name: login, key: password } }]";
+    let object = |name: &str, manifest: &str| {
+        data(name, "x", inputs)
+            .replace("terraform_data", "kubernetes_object")
+            .replace("input: x", &format!("manifest: {manifest}"))
+    };
+    let refused =
+        "{ apiVersion: v1, kind: ConfigMap, metadata: { name: refused, labels: { l: \"${inputs.password}!\" } } }";
+    let quoted =
+        "{ apiVersion: v1, kind: Service, metadata: { name: quoted }, spec: { type: \"${inputs.password}\" } }";
+    let unknown =
+        "{ apiVersion: v1, kind: ConfigMap, metadata: { name: unknown }, data: { a: [\"${inputs.password}\"] } }";
+    let made =
+        "{ apiVersion: v1, kind: Secret, metadata: { name: made }, stringData: { p: \"pw=${inputs.password}\" } }";
+    let publish = format!("{inputs}\npublish: [{{ secretRef: {{ name: out }}, data: {{ p: \"${{self.input}}\" }} }}]");
+    let leaky = format!("{inputs}\npublish: [{{ configMapRef: {{ name: no }}, data: {{ p: \"${{self.input}}\" }} }}]");
+    let manifests = [
+        object("refused", refused),
+        object("quoted", quoted),
+        object("unknown", unknown),
+        object("made", made),
+        data("plain", "\"${inputs.password}\"", &publish),
+        data("leaky", "\"${inputs.password}\"", &leaky),
+        data("after", "\"${made.object.data.p}\"", ""),
+        data("broken", "\"${int(inputs.password)}\"", inputs),
+        data("late", "\"${int(plain.output)}\"", ""),
+    ];
+    plane.apply(&["-n", &ns], &manifests.concat());
+    wait_ready(&ns, &["made", "plain", "after"]);
+    for name in ["refused", "quoted", "unknown", "leaky", "broken"] {
+        wait_until(&format!("{name} is refused"), LIMIT, || {
+            condition(&resource(&ns, name).unwrap(), "Ready").is_some_and(|ready| {
+                ready["status"] == "False" && !["Progressing", "Waiting"].contains(&ready["reason"].as_str().unwrap())
+            })
+        });
+    }
+    let clean = |what: &str, text: &str| {
+        for trace in traces {
+            assert!(!text.contains(trace), "{what} shows a canary: {}", around(text, trace));
+        }
+    };
+    clean("status", &plane.get(&["-n", &ns, "pres"])["items"].to_string());
+    clean("an event", &plane.get(&["-n", &ns, "events.events.k8s.io"]).to_string());
+    let kubeconfig = plane.kubeconfig();
+    for command in
+        [&["plan"][..], &["plan", "-o", "json"], &["graph"], &["state", "list", "-o", "json"], &["explain", "refused"]]
+    {
+        let output = std::process::Command::new(env!("CARGO_BIN_EXE_purlin"))
+            .args(command)
+            .args(["-n", &ns, "--kubeconfig"])
+            .arg(&kubeconfig)
+            .output()
+            .expect("purlin runs");
+        clean(
+            &command.join(" "),
+            &format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr)),
+        );
+    }
+    for file in std::fs::read_dir(plane.scratch()).expect("the folder of the run").filter_map(Result::ok) {
+        let path = file.path();
+        if path.extension().is_some_and(|extension| extension == "log") {
+            clean(&path.display().to_string(), &std::fs::read_to_string(&path).unwrap_or_default());
+        }
+    }
+    // What we wrote, apart from records, Secrets and the objects themselves.
+    let log = std::fs::read_to_string(plane.audit_log()).expect("the audit log");
+    for entry in log.lines().filter_map(|line| serde_json::from_str::<Json>(line).ok()) {
+        let ours = entry["user"]["username"] == format!("system:serviceaccount:{NAMESPACE}:purlin");
+        let own = entry.get("impersonatedUser").is_none() && entry["objectRef"]["resource"] != "secrets";
+        if ours && own {
+            clean("the audit log", &entry.to_string());
+        }
+    }
+}
+
+fn around<'t>(text: &'t str, trace: &str) -> &'t str {
+    let at = text.find(trace).unwrap_or_default();
+    let edge = |at: usize| (0..=at).rev().find(|at| text.is_char_boundary(*at)).unwrap_or_default();
+    &text[edge(at.saturating_sub(200))..edge((at + 200).min(text.len()))]
+}
