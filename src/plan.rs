@@ -11,11 +11,13 @@ mod contract;
 pub mod cycle;
 mod draft;
 mod draw;
+mod families;
 pub mod finalize;
 mod ignore;
 pub mod inherit;
 mod leaving;
 mod marks;
+pub mod memo;
 pub mod options;
 pub mod planner;
 mod preflight;
@@ -37,6 +39,7 @@ use std::sync::Arc;
 use crate::model::{Address, Change, DeposedKey, Diagnostics, Path, RecordedObject, Value};
 
 pub use ask::{Ask, AskId, Question, Reply, Types};
+pub use memo::Memo;
 pub use options::{Held, Mode, PlanOptions, Refresh, RunningStep};
 pub use planner::Planner;
 

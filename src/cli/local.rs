@@ -84,7 +84,7 @@ pub async fn look(files: &Files, limits: Limits, console: Console) -> anyhow::Re
 pub async fn open(files: &Files, limits: Limits, console: Console) -> anyhow::Result<Session> {
     console.notice(&target_line(files));
     let wanted = read(&files.sources);
-    let wanted = if wanted.config.instances.is_empty() {
+    let wanted = if wanted.config.is_empty() {
         // Nothing is wanted of any namespace, so it is the one whose records are there.
         in_namespace(wanted, StateFile::read(&files.state)?.and_then(|found| found.namespace), files)?
     } else {
@@ -127,6 +127,7 @@ pub async fn check(sources: &[PathBuf], limits: Limits) -> Checked {
     let kubernetes = KubernetesObject::local(OwnerScope::Fixed("validate".into()), Arc::new(SystemClock));
     let engine = look::planning_engine(Registry::built_in(kubernetes).offline(), limits);
     let mut config = wanted.config;
+    let resources = config.names().count();
     let depends_on_the_world = |i: &Instance| i.import.is_some() || i.suspended || !i.inputs.declared.is_empty();
     for instance in config.instances.values_mut().filter(|instance| depends_on_the_world(instance)) {
         // Whether something exists, or is to be left alone for now, says nothing about the manifest.
@@ -134,10 +135,10 @@ pub async fn check(sources: &[PathBuf], limits: Limits) -> Checked {
         *instance = Arc::new(Instance { import: None, suspended: false, inputs, ..instance.as_ref().clone() });
     }
     let options = PlanOptions { namespace_value: wanted.namespace, ..PlanOptions::default() };
-    let plan = execute::plan(&engine, &config, &Recorded::default(), &options).await;
+    let (plan, _) = execute::plan(&engine, &Arc::new(config), &Recorded::default(), &options).await;
     let mut diagnostics = wanted.problems;
     diagnostics.extend(plan.diagnostics);
-    Checked { resources: config.instances.len(), diagnostics }
+    Checked { resources, diagnostics }
 }
 
 /// Reads the desired state. What could not be read is told, whatever else is planned.
@@ -174,7 +175,7 @@ fn unreadable(message: String) -> Held {
 /// A state file serves one namespace. Files without any Resource are of whichever it is.
 pub fn in_namespace(mut wanted: Wanted, recorded: Option<String>, files: &Files) -> anyhow::Result<Wanted> {
     match recorded {
-        Some(held) if wanted.config.instances.is_empty() => wanted.config.namespace = held.into(),
+        Some(held) if wanted.config.is_empty() => wanted.config.namespace = held.into(),
         Some(held) if *held != *wanted.config.namespace => {
             let (path, wanted) = (files.state.clone(), wanted.config.namespace.to_string());
             return Err(StateError::OtherNamespace { path, held, wanted }.into());
@@ -208,7 +209,7 @@ async fn drivers(files: &Files, owner: &str) -> anyhow::Result<Registry> {
 pub async fn settle_open_intents(engine: &Engine, situation: &mut Situation) -> BTreeMap<Address, Timestamp> {
     let open = situation.recorded.iter().filter(|(_, stored)| stored.record.intent.is_some());
     let open: Vec<(Stored, Option<Arc<Instance>>)> =
-        open.map(|(address, stored)| (stored.clone(), situation.config.instances.get(address).cloned())).collect();
+        open.map(|(address, stored)| (stored.clone(), situation.config.resource(address).cloned())).collect();
     let mut retries = BTreeMap::new();
     for (address, recovery) in settle(engine, open).await {
         match recovery {

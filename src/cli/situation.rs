@@ -36,6 +36,8 @@ pub struct Situation {
 pub struct Planned {
     /// What will be done.
     pub plan: Plan,
+    /// What is wanted, with the instances of every family that the plan has made out.
+    pub config: Arc<Config>,
     /// In which order.
     pub graph: ActionGraph,
     /// All problems: of reading, planning and ordering.
@@ -93,11 +95,11 @@ impl Situation {
             max_failed_creates: purpose.max_failed_creates,
             ..PlanOptions::default()
         };
-        let plan = execute::plan(engine, &self.config, &self.recorded, &options).await;
+        let (plan, config) = execute::plan(engine, &self.config, &self.recorded, &options).await;
         require_known(&plan, planning)?;
-        let (graph, warnings) = graph::build(&plan, &self.config, &self.recorded, &options.running);
+        let (graph, warnings) = graph::build(&plan, &config, &self.recorded, &options.running);
         let diagnostics = self.all_diagnostics(&plan, warnings);
-        Ok(Planned { plan, graph, diagnostics, refresh_only: planning.refresh_only, basis })
+        Ok(Planned { plan, config, graph, diagnostics, refresh_only: planning.refresh_only, basis })
     }
 
     /// Every object that is wanted or recorded.
@@ -171,14 +173,9 @@ fn refresh(choice: RefreshChoice) -> Refresh {
 
 impl Planned {
     /// The plan as a run takes it.
-    pub fn adoption(
-        self,
-        scope: BTreeSet<Address>,
-        config: &Arc<Config>,
-        namespace: Value,
-        running: Vec<RunningStep>,
-    ) -> Adoption {
-        Adoption { scope, config: Arc::clone(config), plan: self.plan, graph: self.graph, namespace, running }
+    pub fn adoption(self, mut scope: BTreeSet<Address>, namespace: Value, running: Vec<RunningStep>) -> Adoption {
+        scope.extend(self.config.instances.keys().cloned());
+        Adoption { scope, config: self.config, plan: self.plan, graph: self.graph, namespace, running }
     }
 
     /// Whether something is wrong: the exit code is 1 then, whatever else is done.

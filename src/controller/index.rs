@@ -245,12 +245,10 @@ impl Index {
 
     /// What these names want.
     pub fn config(&self, names: &BTreeSet<Arc<str>>) -> Config {
-        let instances = names.iter().filter_map(|name| self.instance(name));
-        Config {
-            namespace: self.namespace.clone(),
-            instances: instances.map(|instance| (instance.address.clone(), instance)).collect(),
-            incomplete: Vec::new(),
-        }
+        let mut config = Config { namespace: self.namespace.clone(), ..Config::default() };
+        names.iter().filter_map(|name| self.instance(name)).for_each(|resource| config.add(resource));
+        config.link();
+        config
     }
 
     /// Digest of all that the state of an object depends on: its Resource, its records, the records of what it refers

@@ -1,5 +1,6 @@
 //! Drives the planner: puts its questions to the drivers and gives it the replies.
 
+use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Poll;
@@ -15,7 +16,7 @@ use crate::load::{Config, Timeouts};
 use crate::model::{
     Address, Diagnostics, DriverError, ErrorKind, ObjectState, PlanRequest, PlanResponse, Recorded, Schema, Severity,
 };
-use crate::plan::{Ask, AskId, Plan, PlanOptions, Planner, Question, Reply, Types};
+use crate::plan::{Ask, AskId, Memo, Plan, PlanOptions, Planner, Question, Reply, Types};
 
 impl Types for Registry {
     fn schema(&self, type_name: &str) -> Option<Arc<Schema>> {
@@ -25,28 +26,63 @@ impl Types for Registry {
 
 type Answer<'a> = Pin<Box<dyn Future<Output = (AskId, Reply)> + Send + 'a>>;
 
-/// Makes a plan, asking drivers as parallel as dependencies and limits allow. Nothing is changed anywhere.
-pub async fn plan(engine: &Engine, config: &Config, recorded: &Recorded, options: &PlanOptions) -> Plan {
-    let mut planner = Planner::new(config, recorded, options, &engine.drivers);
+/// Makes a plan, asking drivers as parallel as dependencies and limits allow. Nothing is changed anywhere. Gives the
+/// configuration as well, with the instances of every family that an expression tells.
+pub async fn plan(
+    engine: &Engine,
+    config: &Arc<Config>,
+    recorded: &Recorded,
+    options: &PlanOptions,
+) -> (Plan, Arc<Config>) {
+    let mut config = Arc::clone(config);
+    let mut memo = config.families.values().any(|family| family.is_evaluated()).then(Memo::default);
+    loop {
+        let mut planner = Planner::new(&config, recorded, options, &engine.drivers);
+        drive(engine, &config, &mut planner, memo.as_mut()).await;
+        if planner.expansions().is_empty() {
+            return (planner.finish(), config);
+        }
+        let expanded = Arc::new(config.expanded(planner.expansions()));
+        drop(planner);
+        config = expanded;
+    }
+}
+
+/// Asks until nothing is left to ask.
+async fn drive(engine: &Engine, config: &Config, planner: &mut Planner<'_>, mut memo: Option<&mut Memo>) {
     let mut open: FuturesUnordered<Answer<'_>> = FuturesUnordered::new();
+    let mut questions: BTreeMap<AskId, (Address, Question)> = BTreeMap::new();
     loop {
         let mut asked = false;
+        let mut replies = Vec::new();
         for ask in planner.ready() {
             asked = true;
+            if let Some(memo) = memo.as_deref() {
+                if let Some(reply) = memo.recall(&ask) {
+                    planner.answer(ask.id, reply);
+                    continue;
+                }
+                questions.insert(ask.id, (ask.address.clone(), ask.question.clone()));
+            }
             let mut answer: Answer<'_> = Box::pin(answer(engine, config, ask));
             // Built-in drivers reply at once; only what has to wait goes through the set.
             match futures::poll!(&mut answer) {
-                Poll::Ready((id, reply)) => planner.answer(id, reply),
+                Poll::Ready(reply) => replies.push(reply),
                 Poll::Pending => open.push(answer),
             }
         }
         // A reply at once may have made more questions ready.
-        if asked {
-            continue;
+        if !asked {
+            match open.next().await {
+                Some(reply) => replies.push(reply),
+                None => return,
+            }
         }
-        match open.next().await {
-            Some((id, reply)) => planner.answer(id, reply),
-            None => return planner.finish(),
+        for (id, reply) in replies {
+            if let (Some(memo), Some((address, question))) = (memo.as_deref_mut(), questions.remove(&id)) {
+                memo.keep(address, question, reply.clone());
+            }
+            planner.answer(id, reply);
         }
     }
 }

@@ -258,7 +258,7 @@ impl Run {
     }
 
     fn start(&mut self, id: u64, node: NodeIndex, places: Vec<OwnedSemaphorePermit>) {
-        let Some(batch) = self.batches.get(&id) else { return };
+        let Some(batch) = self.batches.get_mut(&id) else { return };
         let step = batch.step(node).clone();
         let task = batch.task(&self.engine, &step, &self.records);
         let (planned, recorded) = batch.outlook(&step);
@@ -337,7 +337,7 @@ impl Run {
     fn sweep(&mut self, scope: &BTreeSet<Address>, config: &Config) {
         for address in scope {
             let Some(Stored { record, version }) = self.records.get(address) else { continue };
-            let wanted = config.instances.get(address).is_some_and(|instance| instance.is_wanted());
+            let wanted = config.resource(address).is_some_and(|resource| resource.is_wanted());
             if wanted || !is_empty(record) || self.is_running(address) {
                 continue;
             }

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Condition, Inputs, Publication, Template};
-use crate::model::{Address, Diagnostics, Path, Source};
+use super::expression::Variable;
+use super::{Condition, Family, Inputs, Publication, Repetition, Template};
+use crate::model::{Address, Diagnostics, Path, Segment, Source, Value};
 
 /// What one namespace wants, by address.
 #[derive(Clone, Debug, Default)]
@@ -14,6 +15,9 @@ pub struct Config {
     pub namespace: Arc<str>,
     /// Every instance whose Resource exists, also those with errors and those being deleted.
     pub instances: BTreeMap<Address, Arc<Instance>>,
+    /// Every Resource that says how many objects it stands for (`count`, `forEach`, `enabled`), by name. Their
+    /// instances are in `instances`, as far as they are known.
+    pub families: BTreeMap<Arc<str>, Arc<Family>>,
     /// Errors that hold back every orphan's destruction: part of the source could not be read.
     pub incomplete: Diagnostics,
 }
@@ -36,6 +40,10 @@ pub struct Instance {
     pub inputs: Inputs,
     /// `spec.publish`.
     pub publish: Arc<[Publication]>,
+    /// `count`, `forEach`, `enabled`: set on a Resource as it was read, and not on the instances that come of it.
+    pub repetition: Option<Arc<Repetition>>,
+    /// `each.value` of an instance of a `forEach` family.
+    pub each: Option<Arc<Each>>,
     /// Every dependency: references in expressions and `dependsOn`, sorted by address and place.
     pub references: Arc<[Reference]>,
     /// `lifecycle.createBeforeDestroy`, when it is given.
@@ -84,12 +92,33 @@ impl Instance {
 /// One dependency, and where it comes from.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Reference {
-    /// The object referred to. It may not exist.
+    /// The object referred to, or a whole family. It may not exist.
     pub target: Address,
     /// The field with the expression, `spec.config.input`, or `spec.dependsOn[0]`.
     pub at: Path,
     /// Given in `dependsOn`, not in an expression.
     pub explicit: bool,
+    /// Which instance is meant, should the Resource be a family: what the path in the expression begins with.
+    pub choice: Option<Choice>,
+}
+
+/// How an expression names an instance of a family, if it is one: in `${web.id}` it may be an attribute as well, so
+/// only where all Resources are known can it be told.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Choice {
+    /// `web[0]`, `web["blue"]` or `web.blue`.
+    Instance(Segment),
+    /// `web[each.key]`: by a variable of the place where the expression stands, and what follows it.
+    By(Variable, Box<[Segment]>),
+}
+
+/// What an instance of a `forEach` family is made for.
+#[derive(Clone, Debug)]
+pub struct Each {
+    /// `each.value`, as far as it was known when the instances were made out.
+    pub value: Value,
+    /// `forEach` itself, which tells the value once all is known.
+    pub source: Template,
 }
 
 /// One entry of `lifecycle.ignoreChanges`.

@@ -9,16 +9,16 @@ use std::time::Duration;
 use super::condition::{self, Moment, Written};
 use super::intern::Interner;
 use super::tree::{Node, Tree};
-use super::{DeletionPolicy, ImportRequest, Instance, Reference, Template, Timeouts, duration, expression, lifecycle};
+use super::{
+    DeletionPolicy, ImportRequest, Instance, Reference, Repeat, Repetition, Template, Timeouts, duration, expression,
+    lifecycle,
+};
 use crate::api;
 use crate::load::expression::Variable;
 use crate::model::{Address, Diagnostic, Diagnostics, Path, Reason};
 
 pub(super) use inputs::{DraftInput, DraftKeyRef};
 pub(super) use publish::DraftPublication;
-
-/// What expressions below `spec.config` can read besides other objects.
-const CONFIG_VARIABLES: &[Variable] = &[Variable::Inputs];
 
 /// A Resource in the form that both ways of reading share.
 #[derive(Debug, Default)]
@@ -31,6 +31,10 @@ pub(super) struct Draft {
     pub(super) depends_on: Vec<Arc<str>>,
     pub(super) inputs: Vec<DraftInput>,
     pub(super) publish: Vec<DraftPublication>,
+    pub(super) count: Option<Tree>,
+    pub(super) for_each: Option<Tree>,
+    pub(super) enabled: Option<bool>,
+    pub(super) enabled_when: Option<Arc<str>>,
     pub(super) create_before_destroy: Option<bool>,
     pub(super) prevent_destroy: bool,
     pub(super) ignore_changes: Vec<Arc<str>>,
@@ -63,6 +67,10 @@ pub fn from_api(resource: &api::Resource, default_service_account: &Arc<str>, in
         uid: interner.get(metadata.uid.as_deref().unwrap_or_default()),
         generation: metadata.generation.unwrap_or_default(),
         type_name: interner.get(&spec.type_name),
+        count: None,
+        for_each: None,
+        enabled: None,
+        enabled_when: None,
         depends_on: spec.depends_on.iter().map(|dependency| interner.get(&dependency.name)).collect(),
         inputs: spec.inputs.iter().map(DraftInput::from).collect(),
         publish: spec.publish.iter().map(|publish| DraftPublication::of(publish, interner)).collect(),
@@ -108,7 +116,8 @@ impl Draft {
         self.check();
         let (ignore_changes, faults) = lifecycle::ignore_changes(&self.ignore_changes);
         self.problems.extend(faults);
-        let (template, mut references, faults) = Self::template(config, interner);
+        let repetition = self.repetition(interner);
+        let (template, mut references, faults) = self.template(config, interner);
         self.problems.extend(faults);
         let mut conditions = |written: &mut Vec<Written>, moment| {
             condition::parse(std::mem::take(written), moment, &mut references, &mut self.problems, interner)
@@ -118,6 +127,7 @@ impl Draft {
         let inputs = self.inputs();
         self.refuse_undeclared(&inputs, &template, &spec(&["config"]));
         let publish = self.publications(&inputs, &mut references, interner);
+        references.extend(repetition.iter().flat_map(|repetition| repetition.references.iter().cloned()));
         self.refer_to_dependencies(&mut references, interner);
         self.refuse_self_references(&mut references);
         references.sort();
@@ -132,6 +142,8 @@ impl Draft {
             config: template,
             inputs,
             publish: publish.into(),
+            repetition: repetition.map(Arc::new),
+            each: None,
             references: references.into(),
             create_before_destroy: self.create_before_destroy,
             prevent_destroy: self.prevent_destroy,
@@ -204,12 +216,58 @@ impl Draft {
         timeouts
     }
 
-    fn template(config: Option<&Tree>, interner: &mut Interner) -> (Template, Vec<Reference>, Diagnostics) {
+    fn template(&self, config: Option<&Tree>, interner: &mut Interner) -> (Template, Vec<Reference>, Diagnostics) {
         let at = Path(vec![name("spec", interner), name("config", interner)]);
+        let variables: &'static [Variable] = match (&self.count, &self.for_each) {
+            (Some(_), _) => &[Variable::Inputs, Variable::Count],
+            (None, Some(_)) => &[Variable::Inputs, Variable::Each],
+            (None, None) => &[Variable::Inputs],
+        };
         match config {
-            Some(tree) if matches!(tree.node, Node::Map(_)) => Template::parse(tree, &at, CONFIG_VARIABLES, interner),
+            Some(tree) if matches!(tree.node, Node::Map(_)) => Template::parse(tree, &at, variables, interner),
             _ => (Template::literal(crate::model::Value::map::<Arc<str>>([])), Vec::new(), Vec::new()),
         }
+    }
+
+    /// `count`, `forEach` and `enabled`. Nothing when the Resource stands for one object whatever happens.
+    fn repetition(&mut self, interner: &mut Interner) -> Option<Repetition> {
+        let mut references = Vec::new();
+        if self.count.is_some() && self.for_each.is_some() {
+            let hint = "`count` numbers the objects, `forEach` names them: keep one of them";
+            self.problem(Reason::InvalidManifest, spec(&["forEach"]), "`count` is given as well", hint);
+        }
+        if self.enabled.is_some() && self.enabled_when.is_some() {
+            let hint = "keep one of them";
+            self.problem(Reason::InvalidManifest, spec(&["enabledWhen"]), "`enabled` is given as well", hint);
+        }
+        let mut parse = |problems: &mut Diagnostics, field: &str, tree: &Tree, interner: &mut Interner| {
+            let at = Path(vec![name("spec", interner), name(field, interner)]);
+            let (template, found, faults) = Template::parse(tree, &at, &[], interner);
+            references.extend(found);
+            problems.extend(faults);
+            template
+        };
+        let problems = &mut self.problems;
+        let repeat = match (&self.count, &self.for_each) {
+            (Some(tree), _) => Some(Repeat::Count(parse(problems, "count", tree, interner))),
+            (None, Some(tree)) => Some(Repeat::ForEach(parse(problems, "forEach", tree, interner))),
+            (None, None) => None,
+        };
+        let enabled = match (self.enabled, &self.enabled_when) {
+            (Some(false), _) => Some(Template::literal(crate::model::Value::Bool(false))),
+            (_, Some(text)) => {
+                let tree = Tree { line: 0, node: Node::String(text.clone()) };
+                Some(parse(problems, "enabledWhen", &tree, interner))
+            }
+            _ => None,
+        };
+        if repeat.is_some() && self.import.is_some() {
+            let hint = "leave `import` out, or describe the object with a Resource of its own";
+            let what = "a family cannot take over one object";
+            self.problem(Reason::InvalidManifest, spec(&["import"]), what, hint);
+        }
+        let references = references.into();
+        (repeat.is_some() || enabled.is_some()).then_some(Repetition { repeat, enabled, references })
     }
 
     fn refer_to_dependencies(&mut self, references: &mut Vec<Reference>, interner: &mut Interner) {
@@ -223,7 +281,8 @@ impl Draft {
                 let what = format!("`{target}` is named twice");
                 self.problem(Reason::InvalidManifest, at.name("name"), what, "name each dependency once");
             } else {
-                references.push(Reference { target: Address::single(target.clone()), at, explicit: true });
+                let target = Address::single(target.clone());
+                references.push(Reference { target, at, explicit: true, choice: None });
             }
         }
     }

@@ -26,6 +26,7 @@ mod tests;
 use access::Access;
 use program::Program;
 
+pub(crate) use access::kind;
 pub(crate) use names::is_label;
 
 /// A configuration tree whose leaves may be expressions. Cheap to clone.
@@ -61,7 +62,7 @@ impl Default for Node {
 
 /// A variable that stands for something else at each place: only where an expression stands can be told whether it
 /// means anything.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Variable {
     /// `self`: the object itself, as it is after the step.
     Itself,

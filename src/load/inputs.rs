@@ -9,8 +9,6 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 
-use super::Instance;
-use super::expression::{Scope, Variable};
 use super::suggest::closest;
 use crate::model::data::{Texts, text_of};
 use crate::model::{Address, DataKind, DataRef, Diagnostic, Diagnostics, Path, Reason, Value};
@@ -56,7 +54,7 @@ pub struct Inputs {
     /// What `spec.inputs` says.
     pub declared: Arc<[Input]>,
     /// `inputs` of expressions: a map of those that were found.
-    values: Value,
+    pub(super) values: Value,
     /// Why the others are not there.
     pub problems: Diagnostics,
 }
@@ -156,31 +154,6 @@ pub fn texts_of_config_map(object: &ConfigMap) -> Texts {
 /// What a Secret of a cluster holds.
 pub fn texts_of_secret(object: &Secret) -> Texts {
     object.data.iter().flatten().map(|(key, bytes)| (key.as_str().into(), text_of(&bytes.0))).collect()
-}
-
-/// What the expressions of an instance see: what all others see, and its own variables.
-pub struct Own<'a> {
-    /// Whose expressions they are.
-    pub instance: &'a Instance,
-    /// Where other objects are found.
-    pub others: &'a dyn Scope,
-}
-
-impl Scope for Own<'_> {
-    fn object(&self, address: &Address) -> Option<Value> {
-        self.others.object(address)
-    }
-
-    fn namespace(&self) -> Value {
-        self.others.namespace()
-    }
-
-    fn variable(&self, variable: Variable) -> Option<Value> {
-        match variable {
-            Variable::Inputs => Some(self.instance.inputs.values.clone()),
-            _ => self.others.variable(variable),
-        }
-    }
 }
 
 #[cfg(test)]

@@ -133,8 +133,12 @@ const METADATA: &[&str] = &[
 
 const SPEC: &[&str] = &[
     "config",
+    "count",
     "deletionPolicy",
     "dependsOn",
+    "enabled",
+    "enabledWhen",
+    "forEach",
     "import",
     "inputs",
     "lifecycle",
@@ -249,6 +253,18 @@ impl Reading<'_> {
                     self.entries(value, &at);
                     config = Some(value);
                 }
+                "count" => match &value.node {
+                    Node::Null => {}
+                    Node::Number(_) | Node::String(_) => draft.count = Some(value.clone()),
+                    _ => self.wrong(value, field(&at), "a whole number, or an expression"),
+                },
+                "forEach" => match &value.node {
+                    Node::Null => {}
+                    Node::Map(_) | Node::List(_) | Node::String(_) => draft.for_each = Some(value.clone()),
+                    _ => self.wrong(value, field(&at), "a map, a list of texts, or an expression"),
+                },
+                "enabled" => draft.enabled = self.boolean(value, &at),
+                "enabledWhen" => draft.enabled_when = self.text(value, &at),
                 "dependsOn" => draft.depends_on = self.dependencies(value, interner),
                 "lifecycle" => self.lifecycle(value, draft, interner),
                 "inputs" => draft.inputs = self.inputs(value),

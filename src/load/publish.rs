@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::expression::{Scope, Variable};
-use super::inputs::Own;
+use super::own::Own;
 use super::{Instance, Template};
 use crate::model::data::Texts;
 use crate::model::{DataKind, DataRef, Diagnostic, Diagnostics, Path, Reason, Value};

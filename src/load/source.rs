@@ -16,7 +16,7 @@ use super::intern::Interner;
 use super::manifest::{self, Manifest};
 use super::{Config, Data, Instance, decode, yaml};
 use crate::model::data::Texts;
-use crate::model::{Address, DataRef, Diagnostic, Diagnostics, Reason, Source, Value};
+use crate::model::{DataRef, Diagnostic, Diagnostics, Reason, Source, Value};
 
 /// What a source holds.
 #[derive(Clone, Debug, Default)]
@@ -202,6 +202,7 @@ fn assemble(manifests: Vec<Manifest>, incomplete: Diagnostics) -> Loaded {
     let mut loaded = Loaded::default();
     loaded.config.incomplete = incomplete;
     let mut namespaces = BTreeMap::new();
+    let mut resources = Vec::new();
     let mut data: BTreeMap<DataRef, (Arc<Texts>, Source)> = BTreeMap::new();
     // The namespace that the first document names; a Namespace document names its own.
     let mut namespace: Option<Arc<str>> = None;
@@ -211,7 +212,7 @@ fn assemble(manifests: Vec<Manifest>, incomplete: Diagnostics) -> Loaded {
                 if let Some(problem) = other_namespace(&mut namespace, named, instance.source.clone()) {
                     instance.problems.push(Diagnostic { address: Some(instance.address.clone()), ..problem });
                 }
-                insert(&mut loaded.config.instances, *instance);
+                resources.push(*instance);
             }
             Manifest::Data { object, texts, namespace: named, source, told } => {
                 loaded.diagnostics.extend(other_namespace(&mut namespace, named, Some(source.clone())));
@@ -228,9 +229,13 @@ fn assemble(manifests: Vec<Manifest>, incomplete: Diagnostics) -> Loaded {
             Manifest::Unreadable(problem) => loaded.config.incomplete.push(problem),
         }
     }
-    resolve_inputs(&mut loaded.config.instances, &data);
+    for mut resource in resources {
+        resolve_inputs(&mut resource, &data);
+        insert(&mut loaded.config, resource);
+    }
+    loaded.config.link();
     // Where something could not be read, that is the reason; one error is enough.
-    if loaded.config.instances.is_empty() && loaded.config.incomplete.is_empty() {
+    if loaded.config.is_empty() && loaded.config.incomplete.is_empty() {
         let problem = Diagnostic::general(Reason::SourceIncomplete, "there is no Resource in the source");
         loaded.config.incomplete.push(problem.hint("`purlin destroy` destroys everything on purpose"));
     }
@@ -242,12 +247,11 @@ fn assemble(manifests: Vec<Manifest>, incomplete: Diagnostics) -> Loaded {
     loaded
 }
 
-/// Gives every instance its inputs, from the ConfigMaps and Secrets of the source.
-fn resolve_inputs(instances: &mut BTreeMap<Address, Arc<Instance>>, data: &BTreeMap<DataRef, (Arc<Texts>, Source)>) {
+/// Gives a Resource its inputs, from the ConfigMaps and Secrets of the source.
+fn resolve_inputs(resource: &mut Instance, data: &BTreeMap<DataRef, (Arc<Texts>, Source)>) {
     let find = |object: &DataRef| data.get(object).map_or(Data::Missing, |(texts, _)| Data::Present(texts.clone()));
-    for instance in instances.values_mut().filter(|instance| !instance.inputs.declared.is_empty()) {
-        let inputs = instance.inputs.resolve(&instance.address, &find);
-        Arc::make_mut(instance).inputs = inputs;
+    if !resource.inputs.declared.is_empty() {
+        resource.inputs = resource.inputs.resolve(&resource.address, &find);
     }
 }
 
@@ -272,22 +276,20 @@ fn other_namespace(
     Some(problem.from_source(source).hint("keep one folder and one state file for each namespace"))
 }
 
-/// Adds an instance. Of two with one name the first stays, with an error that names both places.
-fn insert(instances: &mut BTreeMap<Address, Arc<Instance>>, instance: Instance) {
-    match instances.entry(instance.address.clone()) {
-        Entry::Vacant(entry) => drop(entry.insert(Arc::new(instance))),
-        Entry::Occupied(mut entry) => {
-            let kept = Arc::make_mut(entry.get_mut());
-            let place = |source: &Option<Source>| source.as_ref().map(ToString::to_string).unwrap_or_default();
-            let what = format!("the name stands in {} and in {}", place(&kept.source), place(&instance.source));
-            kept.problems.push(
-                Diagnostic::error(&instance.address, Reason::InvalidManifest, what)
-                    .at(decode::field(&["metadata", "name"]))
-                    .from_source(instance.source)
-                    .hint("names are unique in a namespace; rename one of them"),
-            );
-        }
-    }
+/// Adds a Resource. Of two with one name the first stays, with an error that names both places.
+fn insert(config: &mut Config, resource: Instance) {
+    let Some(kept) = config.resource(&resource.address) else { return config.add(Arc::new(resource)) };
+    let place = |source: &Option<Source>| source.as_ref().map(ToString::to_string).unwrap_or_default();
+    let what = format!("the name stands in {} and in {}", place(&kept.source), place(&resource.source));
+    let mut kept = Instance::clone(kept);
+    kept.problems.push(
+        Diagnostic::error(&resource.address, Reason::InvalidManifest, what)
+            .at(decode::field(&["metadata", "name"]))
+            .from_source(resource.source)
+            .hint("names are unique in a namespace; rename one of them"),
+    );
+    config.remove(&kept.address.name);
+    config.add(Arc::new(kept));
 }
 
 #[cfg(test)]

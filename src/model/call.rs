@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{Path, RecordedObject, Value};
 
 /// What `plan` is asked.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct PlanRequest {
     /// The object as it is; `None` to plan a new one.
     pub prior: Option<Arc<RecordedObject>>,

@@ -40,6 +40,10 @@ reasons! {
     InvalidExpression,
     /// The configuration does not fit the type's schema, or the driver refused it.
     InvalidConfig,
+    /// `count`, `forEach` or `enabled` does not tell which objects there are to be.
+    InvalidRepetition,
+    /// The Resource stands for no object (`enabled: false`).
+    Disabled,
     /// The object refers to itself.
     SelfReference,
     /// Objects refer to each other in a ring.

@@ -26,7 +26,7 @@ pub struct Ask {
 }
 
 /// What is asked.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Question {
     /// Read an object that is to be imported.
     Import(Arc<str>),
@@ -39,7 +39,7 @@ pub enum Question {
 }
 
 /// The reply to a question of the same kind.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum Reply {
     /// To `Import` and `Read`: `None` when there is no such object.
     Object(Result<Option<ObjectState>, DriverError>),

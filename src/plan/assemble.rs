@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::draft::{Block, Draft, LeftoverDraft};
 use super::inherit::Inheritance;
 use super::scene::{Id, Scene, Subject};
-use super::{EffectiveLifecycle, Mode, Plan, Prepared, draw, select, settle};
+use super::{EffectiveLifecycle, Mode, Plan, Prepared, draw, families, select, settle};
 use crate::load::{DeletionPolicy, Instance};
 use crate::model::{
     Action, Address, Change, DeposedKey, Diagnostic, Diagnostics, Reason, RecordedObject, ReplaceOrder, Severity, Value,
@@ -31,6 +31,10 @@ pub(super) fn assemble(scene: &Scene<'_>, drafts: Vec<Option<Draft>>, flags: &In
     let mut prepared = Vec::new();
     for (id, draft) in drafts.into_iter().enumerate() {
         let Some(mut draft) = draft else { continue };
+        if scene.is_junction(id) {
+            plan.changes.extend(family_change(scene, id, draft, &mut diagnostics));
+            continue;
+        }
         let subject = scene.subjects[id];
         if scene.is_selected(id) {
             draft_diagnostics(scene, id, &mut draft, flags, &mut diagnostics);
@@ -52,11 +56,33 @@ pub(super) fn assemble(scene: &Scene<'_>, drafts: Vec<Option<Draft>>, flags: &In
             plan.changes.push(leftover_change(scene, id, leftover));
         }
     }
+    // Families come last above.
+    plan.changes.sort_by(|a, b| a.address.cmp(&b.address));
     plan.prepared = prepared.into_iter().collect();
     plan.diagnostics = diagnostics.in_order(scene);
     plan.diagnostics.extend(again);
     plan.diagnostics.extend(select::warning(scene));
     plan
+}
+
+/// What is told of a Resource that stands for several objects: its warnings, and why it is not known for which ones.
+/// Then it has an entry of its own, unless there is one of that address.
+fn family_change(scene: &Scene<'_>, id: Id, draft: Draft, told: &mut Told) -> Option<Change> {
+    let subject = scene.subjects[id];
+    let family = subject.family.filter(|_| subject.wanted)?;
+    let warnings = family.shared.problems.iter().filter(|problem| problem.severity == Severity::Warning);
+    told.extend(id, warnings.cloned());
+    let block = draft.block.as_deref().filter(|_| families::is_unexpanded(scene, id) || draft.at_once)?;
+    let in_place = |mut diagnostic: Diagnostic| {
+        diagnostic.source = diagnostic.source.or_else(|| family.shared.source.clone());
+        diagnostic
+    };
+    told.extend(id, block.diagnostics.iter().cloned().map(in_place));
+    if scene.find(subject.address).is_some() {
+        return None;
+    }
+    let type_name = family.shared.type_name.clone();
+    Some(Change { type_name, ..finish_change(scene, subject, draft, None, None) })
 }
 
 /// An object of which nothing is left but leftovers has no entry of its own.
@@ -270,10 +296,17 @@ fn has_lost_marks(instance: &Instance) -> bool {
 }
 
 fn wants(scene: &Scene<'_>) -> std::collections::BTreeMap<Address, Arc<[Address]>> {
-    let wanted = (0..scene.subjects.len()).filter(|id| scene.subjects[*id].wanted);
+    let wanted = (0..scene.objects).filter(|id| scene.subjects[*id].wanted);
     wanted
         .map(|id| {
-            let targets: Arc<[Address]> = scene.wants.of(id).map(|target| scene.address(target).clone()).collect();
+            // A family without instances is nothing that anybody could wait for.
+            let exists = |target: &Id| {
+                !scene.is_junction(*target) || scene.members(*target).any(|member| scene.subjects[member].wanted)
+            };
+            let mut targets: Vec<Address> =
+                scene.wants.of(id).filter(exists).map(|target| scene.address(target).clone()).collect();
+            targets.sort();
+            let targets: Arc<[Address]> = targets.into();
             let recorded = scene.subjects[id].current().map(|object| &object.dependencies);
             let shared = recorded.filter(|recorded| ***recorded == *targets).cloned();
             (scene.address(id).clone(), shared.unwrap_or(targets))
@@ -284,7 +317,8 @@ fn wants(scene: &Scene<'_>) -> std::collections::BTreeMap<Address, Arc<[Address]
 fn lifecycle(scene: &Scene<'_>, flags: &Inheritance) -> std::collections::BTreeMap<Address, EffectiveLifecycle> {
     let sources = sources(scene, flags);
     let one = |id: Id| {
-        let mut chain: Vec<Id> = flags.forced_by(id).take(LONGEST_CHAIN - 1).collect();
+        let objects = flags.forced_by(id).filter(|member| !scene.is_junction(*member));
+        let mut chain: Vec<Id> = objects.take(LONGEST_CHAIN - 1).collect();
         if let Some(source) = sources[id].filter(|source| chain.last().is_some_and(|last| last != source)) {
             chain.push(source);
         }
@@ -292,7 +326,7 @@ fn lifecycle(scene: &Scene<'_>, flags: &Inheritance) -> std::collections::BTreeM
         (scene.address(id).clone(), EffectiveLifecycle { create_before_destroy: flags.is_on(id), forced_by })
     };
     let known = |id: &Id| scene.subjects[*id].wanted || scene.subjects[*id].record.is_some();
-    (0..scene.subjects.len()).filter(known).map(one).collect()
+    (0..scene.objects).filter(known).map(one).collect()
 }
 
 /// The object at the end of each chain. Each link is followed once, whatever the chains share.
@@ -326,7 +360,7 @@ impl Told {
     }
 
     fn in_order(mut self, scene: &Scene<'_>) -> Diagnostics {
-        self.found.sort_by_key(|(id, _)| *id);
+        self.found.sort_by(|(a, _), (b, _)| scene.address(*a).cmp(scene.address(*b)));
         let placed = |(id, mut diagnostic): (Id, Diagnostic)| {
             let instance = scene.subjects[id].instance;
             diagnostic.source = diagnostic.source.or_else(|| instance.and_then(|instance| instance.source.clone()));
@@ -340,7 +374,10 @@ fn draft_diagnostics(scene: &Scene<'_>, id: Id, draft: &mut Draft, flags: &Inher
     let subject = scene.subjects[id];
     told.extend(id, std::mem::take(&mut draft.diagnostics));
     for block in draft.block.iter().chain(draft.hold_destroy.iter()) {
-        told.extend(id, block.diagnostics.iter().cloned());
+        // Of a family whose instances are not known the Resource tells why.
+        if !families::is_unexpanded(scene, id) {
+            told.extend(id, block.diagnostics.iter().cloned());
+        }
     }
     let Some(instance) = subject.instance.filter(|_| subject.wanted) else { return };
     let warnings = instance.problems.iter().filter(|problem| problem.severity == Severity::Warning);
@@ -373,7 +410,8 @@ fn warn_of_orphans(scene: &Scene<'_>, drafts: &[Option<Draft>], told: &mut Told)
         if !draft.as_ref().is_some_and(|draft| draft.forget && draft.prior.is_some()) {
             continue;
         }
-        for used in scene.used.of(id).filter(|used| destroyed(*used)) {
+        let objects = |used: Id| if scene.is_junction(used) { scene.members(used) } else { used..used + 1 };
+        for used in scene.used.of(id).flat_map(objects).filter(|used| destroyed(*used)) {
             let what = format!("the object stays, and `{}`, which it used, is destroyed", scene.address(used));
             told.extend(id, [Diagnostic::warning(scene.address(id), Reason::OrphanUsesDestroyed, what)]);
         }
@@ -388,7 +426,10 @@ fn must_run_again(scene: &Scene<'_>, drafts: &[Option<Draft>]) -> Option<Diagnos
     }
     let steps = |id: &Id| scene.running.contains_key(id) || drafts[*id].as_ref().is_some_and(Draft::leaves);
     let waits = |draft: &&Draft| draft.block.as_ref().is_some_and(|block| block.waiting_for.iter().any(steps));
-    let waiting = drafts.iter().flatten().filter(waits).count();
+    let unknown = |draft: &Draft| draft.block.as_ref().is_some_and(|b| b.reason() == Reason::DependencyNotReady);
+    let families = (scene.objects..scene.subjects.len()).filter(|id| families::is_unexpanded(scene, *id));
+    let families = families.filter(|id| drafts[*id].as_ref().is_some_and(unknown)).count();
+    let waiting = families + drafts[..scene.objects].iter().flatten().filter(waits).count();
     (waiting > 0).then(|| {
         let what = format!("{waiting} object(s) wait for what this plan does");
         let warning = Diagnostic::general(Reason::RunAgain, what).hint("run apply again");

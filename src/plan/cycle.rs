@@ -5,11 +5,12 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
+use std::sync::Arc;
 
 use petgraph::algo::kosaraju_scc;
 use petgraph::graph::{DiGraph, NodeIndex};
 
-use crate::load::Config;
+use crate::load::{Config, Family};
 use crate::model::{Address, Diagnostic, InstanceKey, Path, Reason};
 
 /// Objects each of which needs, in the end, itself.
@@ -62,16 +63,28 @@ impl References {
         for instance in wanted() {
             nodes.insert(instance.address.clone(), graph.add_node(instance.address.clone()));
         }
+        // Of a family whose instances are not made out yet, the Resource stands for all of them.
+        let open = |family: &&Arc<Family>| family.is_open() && family.shared.is_wanted();
+        let open: Vec<&Arc<Family>> = config.families.values().filter(open).collect();
+        for family in &open {
+            let address = &family.shared.address;
+            nodes.insert(address.clone(), graph.add_node(address.clone()));
+        }
         for instance in wanted().filter(|instance| instance.address.key != InstanceKey::None) {
             let family = Address::single(instance.address.name.clone());
             let node = *nodes.entry(family.clone()).or_insert_with(|| graph.add_node(family));
             graph.add_edge(node, nodes[&instance.address], Vec::new());
         }
-        for instance in wanted() {
-            let from = nodes[&instance.address];
+        let of_open: BTreeSet<NodeIndex> = open.iter().map(|family| nodes[&family.shared.address]).collect();
+        let is_open = |node: &&NodeIndex| of_open.contains(*node);
+        let singles = wanted().map(|instance| (&instance.address, &instance.references));
+        let families = open.iter().map(|family| (&family.shared.address, &family.repetition().references));
+        for (address, references) in singles.chain(families) {
+            let from = nodes[address];
             let mut fields: BTreeMap<NodeIndex, Vec<Path>> = BTreeMap::new();
-            for reference in instance.references.iter() {
-                if let Some(&to) = nodes.get(&reference.target) {
+            for reference in references.iter() {
+                let whole = || nodes.get(&Address::single(reference.target.name.clone())).filter(|node| is_open(node));
+                if let Some(&to) = nodes.get(&reference.target).or_else(whole) {
                     fields.entry(to).or_default().push(reference.at.clone());
                 }
             }

@@ -53,8 +53,8 @@ pub fn rehearsal(
     schema: &Schema,
     scope: &dyn Scope,
 ) -> Result<PlanRequest, Diagnostics> {
-    let evaluated =
-        instance.config.evaluate(&Own { instance, others: scope }).map_err(|problems| located(instance, problems))?;
+    let own = Own { instance, others: scope };
+    let evaluated = instance.config.evaluate(&own).map_err(|problems| located(instance, problems))?;
     let (config, problems) = conform(&instance.address, evaluated, schema);
     if problems.iter().any(|problem| problem.severity == Severity::Error) {
         return Err(problems);

@@ -153,11 +153,14 @@ fn going(scene: &Scene<'_>, subject: Subject<'_>, object: &Arc<RecordedObject>, 
             return Going::Stays(Block::failed(subject.address, "the object could not be read", error));
         }
     };
-    let because = match (leftover, scene.options.mode, subject.instance.is_some()) {
+    let because = match (leftover, scene.options.mode, subject.instance) {
         (true, ..) => "left over from a replacement",
         (false, Mode::Destroy, _) if scene.selected.is_empty() => "everything is to be destroyed",
         (false, Mode::Destroy, _) => "selected, or depends on what is selected",
-        (false, Mode::Normal, true) => "the Resource is being deleted",
+        (false, Mode::Normal, Some(instance)) if !instance.is_wanted() => "the Resource is being deleted",
+        (false, Mode::Normal, Some(_)) if subject.family.is_some_and(|family| family.is_disabled()) => {
+            "disabled (`enabled: false`)"
+        }
         (false, ..) => "no longer wanted",
     };
     if subject.keeps_object(object) {

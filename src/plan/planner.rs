@@ -4,7 +4,11 @@
 //! It does not know how an object is decided: `wanted` and `leaving` do, one object at a time, and `settle` looks at
 //! the whole.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use super::draft::{Block, Draft};
+use super::families::Families;
 use super::inherit::{self, Inheritance};
 use super::progress::{Next, Progress, Topic};
 use super::scene::{Id, Scene};
@@ -12,7 +16,7 @@ use super::seen::{Evaluate, Seen, Templates};
 use super::{
     Ask, AskId, Plan, PlanOptions, Question, Reply, Types, assemble, leaving, preflight, publish, settle, wanted,
 };
-use crate::load::Config;
+use crate::load::{Config, Members};
 use crate::model::{Diagnostic, Reason, Recorded};
 
 /// After so many rounds an object whose dependency was blocked late is not planned again, but waits. Real plans need
@@ -38,6 +42,7 @@ pub struct Planner<'a> {
     open: Vec<Option<(Id, Topic)>>,
     open_count: usize,
     rounds: usize,
+    families: Families,
     flags: Option<Inheritance>,
     settled: bool,
 }
@@ -68,6 +73,7 @@ impl<'a> Planner<'a> {
             open: Vec::new(),
             open_count: 0,
             rounds: 0,
+            families: Families::default(),
             flags: None,
             settled: false,
             scene,
@@ -80,7 +86,7 @@ impl<'a> Planner<'a> {
     /// a reply, and when there is nothing left to ask.
     pub fn ready(&mut self) -> Vec<Ask> {
         self.advance();
-        while self.asks.is_empty() && self.open_count == 0 && !self.settled {
+        while self.asks.is_empty() && self.open_count == 0 && !self.settled && self.families.expansions.is_empty() {
             self.settle();
             self.advance();
         }
@@ -96,8 +102,16 @@ impl<'a> Planner<'a> {
         self.follow(subject, progress, next);
     }
 
+    /// The families whose instances are known only now, since an expression tells them. Call it when `ready` gives
+    /// nothing and no question is open: if there is any, begin anew with [`Config::expanded`], and give the same
+    /// replies to the same questions. A plan that is finished all the same leaves these families out.
+    pub fn expansions(&self) -> &BTreeMap<Arc<str>, Members> {
+        &self.families.expansions
+    }
+
     /// The plan. Call it when `ready` gives nothing and no question is open.
     pub fn finish(mut self) -> Plan {
+        self.families.expansions.clear();
         // A caller that stops early gets a plan all the same: what was never answered cannot be planned.
         while !self.ready().is_empty() || self.open_count > 0 {
             self.open_count = 0;
@@ -129,12 +143,11 @@ impl<'a> Planner<'a> {
     fn advance(&mut self) {
         while let Some(id) = self.startable.pop() {
             let subject = self.scene.subjects[id];
-            let begun = if subject.wanted {
-                let seen = Seen { scene: &self.scene, drafts: &self.drafts };
-                preflight::after_dependencies(&seen, id)
-            } else {
-                None
-            };
+            let seen = Seen { scene: &self.scene, drafts: &self.drafts };
+            let mut begun = self.families.decide(&seen, id);
+            if begun.is_none() && subject.wanted {
+                begun = preflight::after_dependencies(&seen, id);
+            }
             match begun {
                 Some(mut draft) => {
                     draft.leftovers = leaving::leftovers(&self.scene, id, Vec::new());
@@ -222,6 +235,7 @@ impl<'a> Planner<'a> {
         for id in &again {
             self.drafts[*id] = None;
         }
+        self.families.forget();
         if self.rounds < MAX_ROUNDS {
             self.schedule(again.into_iter());
             return;

@@ -7,8 +7,8 @@ use super::draft::{Block, Draft};
 use super::scene::{Id, Scene, Subject};
 use super::seen::Seen;
 use super::{Mode, Refresh, RunningStep, cycle, leaving, select, wanted};
-use crate::load::{Config, Instance};
-use crate::model::{Action, Address, Diagnostic, ObjectStatus, Operation, Path, Reason, Severity};
+use crate::load::{Config, Instance, Reference};
+use crate::model::{Action, Address, Diagnostic, InstanceKey, ObjectStatus, Operation, Path, Reason, Severity};
 
 /// Decides what depends on nothing else: one entry for each object, `None` where planning has to go on.
 pub(super) fn decide_at_once(scene: &Scene<'_>, config: &Config) -> Vec<Option<Draft>> {
@@ -16,6 +16,10 @@ pub(super) fn decide_at_once(scene: &Scene<'_>, config: &Config) -> Vec<Option<D
     (0..scene.subjects.len())
         .map(|id| {
             let subject = scene.subjects[id];
+            if scene.is_junction(id) {
+                let draft = rings.get(&id).map(|ring| Draft::blocked(Block::broken(ring.clone()), None))?;
+                return Some(Draft { at_once: true, ..draft });
+            }
             let mut draft = if let Some(running) = scene.running.get(&id) {
                 Some(running_draft(subject, running))
             } else {
@@ -40,7 +44,7 @@ fn rings(scene: &Scene<'_>, config: &Config) -> BTreeMap<Id, Diagnostic> {
         return BTreeMap::new();
     }
     let told = cycle::find(config).into_iter().flat_map(|ring| ring.diagnostics());
-    told.filter_map(|diagnostic| Some((scene.find(diagnostic.address.as_ref()?)?, diagnostic))).collect()
+    told.filter_map(|diagnostic| Some((scene.resolve(diagnostic.address.as_ref()?)?, diagnostic))).collect()
 }
 
 /// A running step is what happens to its object, whatever is wanted by now.
@@ -101,7 +105,9 @@ fn record_problem(scene: &Scene<'_>, subject: Subject<'_>, excused: bool) -> Opt
     let address = subject.address;
     let Some(record) = subject.record else {
         let instance = subject.instance?;
-        let lost = !instance.record_annotation.is_empty() && instance.record_annotation == instance.uid;
+        // Of a family it says that one of the instances has a record.
+        let of_family = address.key != InstanceKey::None;
+        let lost = !of_family && !instance.record_annotation.is_empty() && instance.record_annotation == instance.uid;
         let hint = format!(
             "set `spec.import.id` to take the object over, or run `purlin state rm {address}` when there is none"
         );
@@ -141,11 +147,30 @@ fn broken(scene: &Scene<'_>, id: Id) -> Option<Block> {
         return Some(Block { diagnostics, waiting_for: Vec::new(), held: false, frozen: false });
     }
     if let Some(missing) = scene.missing.get(&id) {
-        let what = format!("refers to `{}`, which does not exist", missing.target);
-        let error = Diagnostic::error(address, Reason::DependencyNotFound, what).at(missing.at.clone());
-        return Some(Block::broken(error));
+        return Some(Block::broken(not_found(scene, id, missing)));
     }
     exhausted(scene, id)
+}
+
+/// A reference to what does not exist.
+fn not_found(scene: &Scene<'_>, id: Id, missing: &Reference) -> Diagnostic {
+    const MOST_TOLD: usize = 5;
+    let target = &missing.target;
+    let what = format!("refers to `{target}`, which does not exist");
+    let mut error = Diagnostic::error(scene.address(id), Reason::DependencyNotFound, what).at(missing.at.clone());
+    let Some(junction) = scene.junction(&target.name) else { return error };
+    let Some(family) = scene.subjects[junction].family else { return error };
+    if family.is_disabled() {
+        return error.because(format!("`{}` is disabled", target.name));
+    }
+    let members = || scene.members(junction).filter(|member| scene.subjects[*member].wanted);
+    let told: Vec<String> = members().take(MOST_TOLD).map(|member| format!("`{}`", scene.address(member))).collect();
+    error.hint = Some(match members().count() {
+        0 => format!("`{}` has no instances", target.name),
+        count if count <= MOST_TOLD => format!("`{}` has {}", target.name, told.join(", ")),
+        count => format!("`{}` has {count} instances: {}, ...", target.name, told.join(", ")),
+    });
+    error
 }
 
 /// The cap on failed creations: a replacement that keeps failing stops until somebody changes something.
@@ -173,8 +198,7 @@ fn exhausted(scene: &Scene<'_>, id: Id) -> Option<Block> {
 pub(super) fn after_dependencies(seen: &Seen<'_, '_>, id: Id) -> Option<Draft> {
     let scene = seen.scene;
     let subject = scene.subjects[id];
-    let hidden = |dependency: &Id| seen.draft(*dependency).is_none_or(|draft| draft.seen.is_none());
-    let waits: Vec<Id> = scene.wants.of(id).filter(hidden).collect();
+    let waits: Vec<Id> = scene.wants.of(id).flat_map(|dependency| seen.hidden(dependency)).collect();
     if let Some(first) = waits.first() {
         return Some(Draft::blocked(waiting(seen, id, *first).waiting_for(waits), subject.current()));
     }

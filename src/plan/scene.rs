@@ -7,18 +7,22 @@ use std::sync::Arc;
 use indexmap::IndexMap;
 
 use super::{Mode, PlanOptions, Refresh, RunningStep, Types, select};
-use crate::load::{Config, DeletionPolicy, Instance, Reference};
+use crate::load::{Config, DeletionPolicy, Expansion, Family, Instance, Reference};
 use crate::model::{Address, DeposedKey, InstanceKey, Record, Recorded, RecordedObject, Severity};
 
 /// The number of an object. Numbers follow address order.
 pub(super) type Id = usize;
 
-/// One object: what is wanted and what is remembered.
+/// One object: what is wanted and what is remembered. Or a junction: all instances of one Resource together.
 #[derive(Clone, Copy)]
 pub(super) struct Subject<'a> {
     pub address: &'a Address,
-    /// The Resource, when there is one.
+    /// The Resource, when there is one. Of an instance that is not wanted any more it is what all instances share.
     pub instance: Option<&'a Arc<Instance>>,
+    /// Whether the Resource asks for this very instance, be it that it is being deleted.
+    pub configured: bool,
+    /// The Resource, when it says how many objects it stands for.
+    pub family: Option<&'a Arc<Family>>,
     pub record: Option<&'a Record>,
     /// Configured, not being deleted, and the plan is not towards nothing.
     pub wanted: bool,
@@ -31,13 +35,24 @@ pub(super) struct Lists {
     items: Vec<u32>,
 }
 
+/// The instances of one Resource: who refers to the whole family depends on the junction, and the junction on each
+/// instance, so that a thousand dependents of a thousand instances are two thousand edges.
+struct Junction<'a> {
+    name: &'a str,
+    members: std::ops::Range<Id>,
+}
+
 /// All objects and how they hang together.
 pub(super) struct Scene<'a> {
     pub options: &'a PlanOptions,
     pub types: &'a dyn Types,
     /// Why part of the source could not be read; held orphans tell it.
     pub incomplete: Option<String>,
+    /// All objects in address order, then the junctions.
     pub subjects: Vec<Subject<'a>>,
+    /// How many of them are objects.
+    pub objects: usize,
+    junctions: Vec<Junction<'a>>,
     /// Direct dependencies of wanted objects on objects whose Resource exists.
     pub wants: Lists,
     /// `wants`, turned around.
@@ -148,12 +163,16 @@ fn dense(number: usize) -> u32 {
 impl<'a> Scene<'a> {
     /// Numbers the objects and resolves who refers to whom.
     pub fn new(config: &'a Config, recorded: &'a Recorded, options: &'a PlanOptions, types: &'a dyn Types) -> Self {
-        let subjects = join(config, recorded, options);
+        let mut subjects = join(config, recorded, options);
+        let objects = subjects.len();
+        let junctions = junctions(config, &mut subjects, options);
         let mut scene = Self {
+            objects,
+            junctions,
             options,
             types,
             incomplete: config.incomplete.first().map(ToString::to_string),
-            ids: subjects.iter().map(|subject| (subject.address, ())).collect(),
+            ids: subjects[..objects].iter().map(|subject| (subject.address, ())).collect(),
             refers_to_itself: false,
             subjects,
             wants: Lists::default(),
@@ -179,32 +198,66 @@ impl<'a> Scene<'a> {
 
     fn connect(&mut self) {
         for id in 0..self.subjects.len() {
-            let subject = self.subjects[id];
-            if let Some(instance) = subject.instance.filter(|_| subject.wanted) {
-                for reference in instance.references.iter() {
-                    let targets = self.resolve(&reference.target);
-                    self.refers_to_itself |= targets.contains(&id);
-                    let mut configured = targets.filter(|target| self.subjects[*target].instance.is_some()).peekable();
-                    if configured.peek().is_none() {
-                        self.missing.entry(id).or_insert(reference);
-                    }
-                    self.wants.items.extend(configured.filter(|target| *target != id).map(dense));
-                }
+            if id < self.objects {
+                self.connect_object(id);
+            } else {
+                self.connect_junction(id);
             }
             self.wants.close();
-            // What an open intent was about to make or change may be there, and use what it was to use.
-            let intent = subject.record.and_then(|record| record.intent.as_ref()?.planned.as_ref());
-            let intended = intent.into_iter().flat_map(|planned| planned.recorded.dependencies.iter());
-            let current = subject.current().into_iter().flat_map(|current| current.dependencies.iter());
-            let running = self.running.get(&id).and_then(|running| running.recorded.as_deref());
-            let coming = running.into_iter().flat_map(|recorded| recorded.dependencies.iter());
-            for dependency in current.chain(intended).chain(coming) {
-                let targets = self.resolve(dependency).filter(|target| *target != id);
-                self.used.items.extend(targets.map(dense));
-            }
             self.used.close();
         }
         self.dependents = self.wants.turned();
+    }
+
+    fn connect_object(&mut self, id: Id) {
+        let subject = self.subjects[id];
+        if let Some(instance) = subject.instance.filter(|_| subject.wanted) {
+            self.refer(id, &instance.references);
+        }
+        let intended = subject.record.and_then(|record| record.intent.as_ref()?.planned.as_ref());
+        // What an open intent was about to make or change may be there, and use what it was to use.
+        let intended = intended.into_iter().flat_map(|planned| planned.recorded.dependencies.iter());
+        let current = subject.current().into_iter().flat_map(|current| current.dependencies.iter());
+        let running = self.running.get(&id).and_then(|running| running.recorded.as_deref());
+        let coming = running.into_iter().flat_map(|recorded| recorded.dependencies.iter());
+        for dependency in current.chain(intended).chain(coming) {
+            let target = self.resolve_used(dependency).filter(|target| *target != id);
+            self.used.items.extend(target.map(dense));
+        }
+        // Whether an instance goes is told by what tells which ones there are.
+        if !subject.wanted
+            && let Some(gate) = self.gate(id)
+        {
+            self.refer_to_known(id, &gate.repetition().references);
+        }
+    }
+
+    fn connect_junction(&mut self, id: Id) {
+        let subject = self.subjects[id];
+        let members = self.members(id);
+        let wanted = members.clone().filter(|member| self.subjects[*member].wanted);
+        self.wants.items.extend(wanted.map(dense));
+        self.used.items.extend(members.filter(|member| self.subjects[*member].record.is_some()).map(dense));
+        if let Some(family) = subject.family.filter(|_| subject.wanted) {
+            self.refer(id, &family.repetition().references);
+        }
+    }
+
+    fn refer(&mut self, id: Id, references: &'a [Reference]) {
+        for reference in references {
+            if self.resolve(&reference.target).is_none() {
+                self.missing.entry(id).or_insert(reference);
+            }
+        }
+        self.refer_to_known(id, references);
+    }
+
+    fn refer_to_known(&mut self, id: Id, references: &[Reference]) {
+        for reference in references {
+            let Some(target) = self.resolve(&reference.target) else { continue };
+            self.refers_to_itself |= target == id;
+            self.wants.items.extend((target != id).then(|| dense(target)));
+        }
     }
 
     /// The number of an object.
@@ -212,25 +265,55 @@ impl<'a> Scene<'a> {
         self.ids.get_index_of(address)
     }
 
-    /// The objects that an address means: itself, or all instances of a family that is named as a whole.
-    pub fn resolve(&self, address: &Address) -> std::ops::Range<Id> {
-        match self.find(address) {
-            Some(id) => id..id + 1,
-            None if address.key == InstanceKey::None => self.family(&address.name),
+    /// What a reference means: an object that is configured, or a junction. `None`: there is no such object.
+    pub fn resolve(&self, address: &Address) -> Option<Id> {
+        let object = self.find(address).filter(|id| self.subjects[*id].configured);
+        object.or_else(|| {
+            let junction = self.junction(&address.name)?;
+            let family = self.subjects[junction].family?;
+            let whole = address.key == InstanceKey::None || !family.shared.is_wanted();
+            (whole || !matches!(family.expansion, Expansion::Known(_))).then_some(junction)
+        })
+    }
+
+    /// What a recorded dependency means: a recorded object, or a junction.
+    fn resolve_used(&self, address: &Address) -> Option<Id> {
+        let object = self.find(address);
+        let recorded = |id: &Id| self.subjects[*id].record.is_some() || self.running.contains_key(id);
+        if address.key != InstanceKey::None || object.as_ref().is_some_and(recorded) {
+            return object;
+        }
+        self.junction(&address.name).or(object)
+    }
+
+    /// The junction of a Resource name, if it has one.
+    pub fn junction(&self, name: &str) -> Option<Id> {
+        self.junctions.binary_search_by(|junction| junction.name.cmp(name)).ok().map(|at| self.objects + at)
+    }
+
+    /// The instances that a junction stands for, wanted or recorded; nothing for an object.
+    pub fn members(&self, id: Id) -> std::ops::Range<Id> {
+        match id.checked_sub(self.objects) {
+            Some(at) => self.junctions[at].members.clone(),
             None => 0..0,
         }
     }
 
-    /// All objects of one Resource name; they stand side by side.
-    pub fn family(&self, name: &str) -> std::ops::Range<Id> {
-        let start = self.subjects.partition_point(|subject| *subject.address.name < *name);
-        let length = self.subjects[start..].iter().take_while(|subject| *subject.address.name == *name).count();
-        start..start + length
+    /// Whether it is no object.
+    pub fn is_junction(&self, id: Id) -> bool {
+        id >= self.objects
+    }
+
+    /// The family whose expressions decide whether an object, or a junction, is wanted.
+    pub fn gate(&self, id: Id) -> Option<&'a Arc<Family>> {
+        let family = self.subjects[id].family?;
+        let asked = self.options.mode == Mode::Normal && family.shared.is_wanted();
+        (asked && (family.is_evaluated() || !matches!(family.expansion, Expansion::Known(_)))).then_some(family)
     }
 
     /// The objects that what the leftover of an object once used.
     pub fn leftover_used(&self, id: Id, object: &RecordedObject) -> Vec<Id> {
-        let targets = object.dependencies.iter().flat_map(|dependency| self.resolve(dependency));
+        let targets = object.dependencies.iter().filter_map(|dependency| self.resolve_used(dependency));
         targets.filter(|target| *target != id).collect()
     }
 
@@ -289,6 +372,8 @@ fn join<'a>(config: &'a Config, recorded: &'a Recorded, options: &'a PlanOptions
         subjects.extend(unknown.into_iter().map(|address| Subject {
             address,
             instance: None,
+            configured: false,
+            family: config.families.get(&address.name),
             record: None,
             wanted: false,
         }));
@@ -313,11 +398,44 @@ fn join_known<'a>(config: &'a Config, recorded: &'a Recorded, options: &PlanOpti
         let Some(address) = instance.map(|(address, _)| address).or(record.map(|(address, _)| address)) else {
             return subjects;
         };
+        let family = config.families.get(&address.name);
         subjects.push(Subject {
             address,
-            instance: instance.map(|(_, instance)| instance),
+            instance: instance.map(|(_, instance)| instance).or(family.map(|family| &family.shared)),
+            configured: instance.is_some(),
+            family,
             record: record.map(|(_, stored)| stored.record.as_ref()),
             wanted: options.mode == Mode::Normal && instance.is_some_and(|(_, instance)| instance.is_wanted()),
         });
     }
+}
+
+/// Adds the junctions: of each Resource that says how many objects it stands for, and of each name with instances.
+fn junctions<'a>(config: &'a Config, subjects: &mut Vec<Subject<'a>>, options: &PlanOptions) -> Vec<Junction<'a>> {
+    let mut junctions: Vec<Junction<'a>> = Vec::new();
+    for (name, family) in &config.families {
+        let address = &family.shared.address;
+        let start = subjects.partition_point(|subject| subject.address < address);
+        let length = subjects[start..].iter().take_while(|subject| subject.address.name == *name).count();
+        junctions.push(Junction { name, members: start..start + length });
+    }
+    let mut at = 0;
+    while at < subjects.len() {
+        let name: &'a str = &subjects[at].address.name;
+        let length = subjects[at..].iter().take_while(|subject| *subject.address.name == *name).count();
+        let has_keys = subjects[at..at + length].iter().any(|subject| subject.address.key != InstanceKey::None);
+        if has_keys && !config.families.contains_key(name) {
+            junctions.push(Junction { name, members: at..at + length });
+        }
+        at += length;
+    }
+    junctions.sort_by_key(|junction| junction.name);
+    for junction in &junctions {
+        let family = config.families.get(junction.name);
+        let first = || subjects.get(junction.members.start).map(|subject| subject.address);
+        let Some(address) = family.map(|family| &family.shared.address).or_else(first) else { continue };
+        let wanted = options.mode == Mode::Normal && family.is_some_and(|family| family.shared.is_wanted());
+        subjects.push(Subject { address, instance: None, configured: false, family, record: None, wanted });
+    }
+    junctions
 }

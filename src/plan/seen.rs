@@ -33,34 +33,28 @@ impl Seen<'_, '_> {
         self.drafts[id].as_ref()
     }
 
-    fn value(&self, id: Id) -> Option<Value> {
-        self.scene.subjects[id].instance?;
-        Some(self.draft(id).and_then(|draft| draft.seen.clone()).unwrap_or(Value::Unknown))
+    /// What expressions see of a wanted object, or of a junction.
+    pub fn value(&self, id: Id) -> Value {
+        self.draft(id).and_then(|draft| draft.seen.clone()).unwrap_or(Value::Unknown)
     }
 
-    /// A `count` family is a list, a `forEach` family a map. Instances that are not wanted any more are not part of it,
-    /// so that a list that shrinks is the same in plan and apply.
-    fn family(&self, name: &str) -> Option<Value> {
-        let members = || self.scene.family(name).filter(|id| self.scene.subjects[*id].wanted);
-        let keyed = |id: Id| match &self.scene.address(id).key {
-            InstanceKey::Key(key) => Some((key.clone(), self.value(id)?)),
-            _ => None,
-        };
-        match members().next().map(|id| &self.scene.address(id).key)? {
-            InstanceKey::None => None,
-            InstanceKey::Index(_) => Some(Value::list(members().filter_map(|id| self.value(id)))),
-            InstanceKey::Key(_) => Some(Value::map(members().filter_map(keyed))),
+    /// Those of which nothing can be seen: the object itself, or the instances of a family because of which that is so.
+    pub fn hidden(&self, id: Id) -> Vec<Id> {
+        let is_hidden = |id: &Id| self.draft(*id).is_none_or(|draft| draft.seen.is_none());
+        if !is_hidden(&id) {
+            return Vec::new();
         }
+        let members: Vec<Id> =
+            self.scene.members(id).filter(|id| self.scene.subjects[*id].wanted).filter(is_hidden).collect();
+        if members.is_empty() { vec![id] } else { members }
     }
 }
 
 impl Scope for Seen<'_, '_> {
     fn object(&self, address: &Address) -> Option<Value> {
-        match self.scene.find(address) {
-            Some(id) => self.value(id),
-            None if address.key == InstanceKey::None => self.family(&address.name),
-            None => None,
-        }
+        let id = self.scene.resolve(address)?;
+        let whole = address.key == InstanceKey::None || !self.scene.is_junction(id);
+        whole.then(|| self.value(id))
     }
 
     fn namespace(&self) -> Value {

@@ -155,9 +155,9 @@ fn refuse_create_first(scene: &Scene<'_>, id: Id, draft: &Draft, flags: &Inherit
 /// The objects that force a flag, as a sentence: a long chain is told by its ends.
 pub(super) fn told_chain(scene: &Scene<'_>, flags: &Inheritance, id: Id) -> String {
     const MOST_TOLD: usize = 6;
-    let mut told: Vec<String> =
-        flags.forced_by(id).take(MOST_TOLD).map(|member| format!("`{}`", scene.address(member))).collect();
-    if let Some(last) = flags.forced_by(id).skip(MOST_TOLD).last() {
+    let chain = || flags.forced_by(id).filter(|member| !scene.is_junction(*member));
+    let mut told: Vec<String> = chain().take(MOST_TOLD).map(|member| format!("`{}`", scene.address(member))).collect();
+    if let Some(last) = chain().skip(MOST_TOLD).last() {
         told.push(format!("... `{}`", scene.address(last)));
     }
     told.join(", because of ")

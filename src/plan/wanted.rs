@@ -12,7 +12,7 @@ use super::progress::{Next, Progress, Refreshed, Replacement, Topic, decided, ma
 use super::scene::{Id, Scene, Subject};
 use super::seen::{Evaluate, Seen};
 use super::{Question, contract, draw, ignore};
-use crate::load::Instance;
+use crate::load::{Instance, Reference};
 use crate::model::{
     Action, Diagnostic, Diagnostics, DriverError, ObjectStatus, PlanRequest, PlanResponse, Reason, RecordedObject,
     Severity, Value,
@@ -58,7 +58,7 @@ pub(super) fn evaluate(seen: &Seen<'_, '_>, evaluator: &dyn Evaluate, id: Id, pr
     }
     let evaluated = match evaluator.evaluate(instance, seen) {
         Ok(value) => value,
-        Err(problems) => return block(located(instance, problems)),
+        Err(problems) => return block(disabled(scene, instance, located(instance, problems))),
     };
     let Some(schema) = scene.types.schema(&instance.type_name) else { return Next::Wait };
     let (config, problems) = conform(subject.address, evaluated, &schema);
@@ -95,6 +95,26 @@ pub(super) fn confirm(seen: &Seen<'_, '_>, id: Id, draft: &mut Draft) {
             draft.check_later = checked == Checked::Unknown || conditions::before(instance, seen) == Checked::Unknown;
         }
     }
+}
+
+/// An expression that failed because it reads a disabled Resource waits for that one.
+fn disabled(scene: &Scene<'_>, instance: &Instance, mut problems: Diagnostics) -> Diagnostics {
+    let off = |reference: &&Reference| {
+        let family = scene.resolve(&reference.target).and_then(|target| scene.subjects[target].family);
+        family.is_some_and(|family| family.is_disabled())
+    };
+    for problem in &mut problems {
+        let here = instance.references.iter().filter(|reference| Some(&reference.at) == problem.path.as_ref());
+        if let Some(reference) = here.into_iter().find(off) {
+            problem.reason = Reason::DependencyNotFound;
+            problem.detail = std::mem::replace(
+                &mut problem.summary,
+                format!("refers to `{}`, which is disabled, and so is null", reference.target),
+            );
+            problem.hint = Some("`has(...)` and `? :` tell what holds without it".to_owned());
+        }
+    }
+    problems
 }
 
 /// The object as it is.

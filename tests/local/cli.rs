@@ -5,6 +5,7 @@ mod apply;
 mod conditions;
 mod dev;
 mod documented;
+mod families;
 mod formats;
 mod importing;
 mod inputs;

@@ -13,6 +13,9 @@ fn way_out(reason: Reason) -> &'static str {
         Reason::InvalidExpression => {
             "Correct the expression at the field named; `docs/expressions.md` has the language."
         }
+        Reason::InvalidRepetition => {
+            "Correct `count`, `forEach` or `enabledWhen`: `docs/families.md` tells what they may be."
+        }
         Reason::InvalidConfig => "Correct the field named; `docs/types/` has the attributes of built-in types.",
         Reason::SelfReference => "Remove the reference, or refer to what you meant.",
         Reason::DependencyCycle => "Remove one of the references that the message names; it says which one is enough.",

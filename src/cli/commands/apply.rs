@@ -118,7 +118,7 @@ async fn walk(session: Session, planned: Planned, reporter: &mut Reporter, conso
     let scope = situation.addresses();
     // The run lets go of it at its end.
     let mut run = Run::new(engine, situation.recorded);
-    let adoption = planned.adoption(scope, &situation.config, situation.namespace, Vec::new());
+    let adoption = planned.adoption(scope, situation.namespace, Vec::new());
     // Nothing is running yet, so the plan cannot be stale.
     let _ = run.adopt(adoption);
     let stopped = drive::to_the_end(&mut run, reporter, console).await?;

@@ -346,7 +346,7 @@ impl Reconciler {
         scope.extend(self.run.records().keys().cloned());
         scope.extend(running.iter().map(|running| running.step.address.clone()));
         let namespace = self.situation.namespace.clone();
-        self.run.adopt(planned.adoption(scope, &self.situation.config, namespace, running))
+        self.run.adopt(planned.adoption(scope, namespace, running))
     }
 
     fn stopped(&mut self) -> Exit {

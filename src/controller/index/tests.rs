@@ -3,12 +3,19 @@ use crate::load::{DeletionPolicy, Reference, Template, Timeouts};
 use crate::model::{ObjectStatus, Path, Record, RecordedObject};
 
 fn resource(name: &str, generation: i64, references: &[&str]) -> Instance {
-    let reference = |target: &&str| Reference { target: Address::single(*target), at: Path::default(), explicit: true };
+    let reference = |target: &&str| Reference {
+        target: Address::single(*target),
+        at: Path::default(),
+        explicit: true,
+        choice: None,
+    };
     Instance {
         address: Address::single(name),
         uid: format!("uid-of-{name}").into(),
         generation,
         type_name: "terraform_data".into(),
+        repetition: None,
+        each: None,
         config: Template::default(),
         inputs: crate::load::Inputs::default(),
         publish: Arc::new([]),

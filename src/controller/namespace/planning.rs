@@ -354,12 +354,13 @@ async fn make(context: Arc<Context>, planned: Planned, recorded: Recorded) -> Op
 impl Planned {
     /// Asks the drivers. When something would be destroyed, the API server is asked whether it may be.
     async fn make(mut self, engine: &Engine, guard: &Guard, recorded: &Recorded) -> Self {
-        self.plan = execute::plan(engine, &self.config, recorded, &self.options).await;
+        let wanted = self.config.clone();
+        (self.plan, self.config) = execute::plan(engine, &wanted, recorded, &self.options).await;
         if destroys(&self.plan, &self.scope.names)
             && let Some(held) = guard.holds().await
         {
             self.options.hold_destroys = Some(held);
-            self.plan = execute::plan(engine, &self.config, recorded, &self.options).await;
+            (self.plan, self.config) = execute::plan(engine, &wanted, recorded, &self.options).await;
         }
         self
     }
@@ -374,6 +375,7 @@ impl Planned {
             config: Arc::new(Config {
                 namespace: self.config.namespace.clone(),
                 instances: only(&self.config.instances, of),
+                families: self.config.families.iter().filter(|(name, _)| names.contains(*name)).map(cloned).collect(),
                 incomplete: self.config.incomplete.clone(),
             }),
             versions: only(&self.versions, of),
@@ -400,6 +402,10 @@ impl Planned {
 
 fn only<T: Clone>(all: &BTreeMap<Address, T>, of: impl Fn(&Address) -> bool) -> BTreeMap<Address, T> {
     all.iter().filter(|(address, _)| of(address)).map(|(address, item)| (address.clone(), item.clone())).collect()
+}
+
+fn cloned<K: Clone, V: Clone>((key, value): (&K, &V)) -> (K, V) {
+    (key.clone(), value.clone())
 }
 
 /// Whether the plan gives something up in these components.

@@ -10,6 +10,8 @@ fn instance() -> Instance {
         uid: "u1".into(),
         generation: 3,
         type_name: "terraform_data".into(),
+        repetition: None,
+        each: None,
         config: Template::default(),
         inputs: crate::load::Inputs::default(),
         publish: Arc::new([]),

@@ -26,6 +26,8 @@ pub(super) struct Batch {
     waiting: BTreeMap<Step, NodeIndex>,
     /// Objects whose new value is still to come.
     coming: BTreeSet<Address>,
+    /// Values of whole families whose instances are all done, so that a thousand that read a thousand are no million.
+    families: BTreeMap<Arc<str>, Value>,
 }
 
 impl Batch {
@@ -53,6 +55,7 @@ impl Batch {
             waiting: by_step(waiting),
             walk,
             coming,
+            families: BTreeMap::new(),
         };
         (batch, ready)
     }
@@ -129,8 +132,9 @@ impl Batch {
     }
 
     /// Everything the step needs, as it is now.
-    pub fn task(&self, engine: &Arc<Engine>, step: &Step, records: &Recorded) -> StepTask {
-        let instance = super::instance(&self.config, &step.address);
+    pub fn task(&mut self, engine: &Arc<Engine>, step: &Step, records: &Recorded) -> StepTask {
+        let instance = super::instance(&self.config, &step.address).cloned();
+        let scope = instance.as_ref().map(|instance| self.scope_of(instance, records)).unwrap_or_default();
         let change = self.change(step);
         StepTask {
             engine: Arc::clone(engine),
@@ -138,23 +142,42 @@ impl Batch {
             step: step.clone(),
             type_name: change.map_or_else(|| Arc::from(""), |change| Arc::clone(&change.type_name)),
             order: change.and_then(|change| change.order),
-            instance: instance.cloned(),
+            instance,
             stored: records.get(&step.address).cloned(),
             prepared: self.prepared.get(&step.address).cloned(),
-            scope: instance.map(|instance| self.scope_of(instance, records)).unwrap_or_default(),
+            scope,
         }
     }
 
     /// The values that the object refers to: planned ones of steps still to come, recorded ones of all others.
-    fn scope_of(&self, instance: &Instance, records: &Recorded) -> StepScope {
-        let value = |address: &Address| -> Option<Value> {
-            if self.coming.contains(address) {
-                return Some(self.changes.get(address)?.after.clone().unwrap_or(Value::Unknown));
-            }
-            records.get(address)?.record.current.as_ref().map(|object| object.value.clone())
-        };
-        let targets = instance.references.iter().map(|reference| &reference.target);
-        let objects = targets.filter_map(|target| Some((target.clone(), value(target)?))).collect();
+    fn scope_of(&mut self, instance: &Instance, records: &Recorded) -> StepScope {
+        let mut objects = BTreeMap::new();
+        for target in instance.references.iter().map(|reference| &reference.target) {
+            let is_family =
+                !self.config.instances.contains_key(target) && self.config.families.contains_key(&target.name);
+            let value = if is_family { self.family(&target.name, records) } else { self.value(target, records) };
+            objects.extend(value.map(|value| (target.clone(), value)));
+        }
         StepScope { objects, namespace: self.namespace.clone() }
+    }
+
+    fn value(&self, address: &Address, records: &Recorded) -> Option<Value> {
+        if self.coming.contains(address) {
+            return Some(self.changes.get(address)?.after.clone().unwrap_or(Value::Unknown));
+        }
+        records.get(address)?.record.current.as_ref().map(|object| object.value.clone())
+    }
+
+    fn family(&mut self, name: &Arc<str>, records: &Recorded) -> Option<Value> {
+        if let Some(known) = self.families.get(name) {
+            return Some(known.clone());
+        }
+        let members: Vec<&Address> = self.config.family(name).collect();
+        let values = members.iter().map(|member| (member.key.clone(), self.value(member, records)));
+        let value = self.config.families.get(name)?.value(values);
+        if !members.iter().any(|member| self.coming.contains(*member)) {
+            self.families.insert(name.clone(), value.clone());
+        }
+        Some(value)
     }
 }

@@ -5,8 +5,9 @@
 use std::sync::Arc;
 
 use super::{Problem, Scope, Variable, names};
+use crate::load::Choice;
 use crate::load::intern::Interner;
-use crate::model::{Address, Path, Segment, Value};
+use crate::model::{Address, InstanceKey, Number, Path, Segment, Value};
 
 /// Where a path begins.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,6 +26,9 @@ pub(super) struct Access {
     pub(super) root: Root,
     /// The root as it was written.
     pub(super) shown: Arc<str>,
+    /// The instance of a family, where the place of the expression tells it: `[each.key]` right after the root. It
+    /// comes before `segments`.
+    pub(super) chosen: Option<Box<Access>>,
     pub(super) segments: Box<[Segment]>,
 }
 
@@ -34,45 +38,101 @@ impl Access {
         let text = text.trim_ascii();
         let (name, mut rest) = identifier(text)?;
         let mut segments = Vec::new();
+        let mut chosen = None;
         while !rest.is_empty() {
             let (segment, after) = match rest.as_bytes()[0] {
                 b'.' => identifier(&rest[1..]).map(|(name, after)| (Segment::Name(interner.get(name)), after))?,
-                b'[' => subscript(&rest[1..], interner)?,
+                b'[' => match subscript(&rest[1..], interner) {
+                    Some(found) => found,
+                    None if chosen.is_none()
+                        && names::begins_a_resource(name)
+                        && segments.len() == names::length_of_root(name) =>
+                    {
+                        let (inner, after) = rest[1..].split_once(']')?;
+                        chosen = Some(Self::choosing(inner, interner)?);
+                        rest = after;
+                        continue;
+                    }
+                    None => return None,
+                },
                 _ => return None,
             };
             segments.push(segment);
             rest = after;
         }
-        names::resolve(name, segments, interner).transpose()
+        Some(names::resolve(name, segments, interner).transpose()?.map(|access| access.choosing_by(chosen)))
+    }
+
+    /// The path `each.key`, or another one of a variable of the instance, that chooses an instance.
+    fn choosing(text: &str, interner: &mut Interner) -> Option<Self> {
+        let path = Self::parse(text, interner)?.ok()?;
+        path.is_of_instance().then_some(path)
+    }
+
+    /// Whether the instance alone tells the value, so that an instance of a family can be chosen by it.
+    pub(super) fn is_of_instance(&self) -> bool {
+        matches!(self.root, Root::Variable(Variable::Each | Variable::Count)) && self.chosen.is_none()
+    }
+
+    /// The same of the instance that a path chooses. Only of a Resource.
+    pub(super) fn choosing_by(self, chosen: Option<Self>) -> Self {
+        Self { chosen: chosen.map(Box::new), ..self }
     }
 
     /// The value in a scope, untouched.
     pub(super) fn read(&self, scope: &dyn Scope) -> Result<Value, Problem> {
-        let root = match &self.root {
-            Root::Namespace => scope.namespace(),
-            Root::Object(address) => {
-                scope.object(address).ok_or_else(|| Problem::new(format!("there is no Resource `{address}`")))?
+        let (root, from) = match &self.root {
+            Root::Namespace => (scope.namespace(), 0),
+            Root::Object(address) => self.object(address, scope)?,
+            Root::Variable(variable) => {
+                let value = scope.variable(*variable);
+                let missing = || Problem::new(format!("`{}` has no value here", variable.as_str()));
+                (value.ok_or_else(missing)?, 0)
             }
-            Root::Variable(variable) => scope
-                .variable(*variable)
-                .ok_or_else(|| Problem::new(format!("`{}` has no value here", variable.as_str())))?,
         };
         let mut here = &root;
         let mut sensitive = false;
-        for (position, segment) in self.segments.iter().enumerate() {
+        for (position, segment) in self.segments.iter().enumerate().skip(from) {
             if let Value::Sensitive(inner) = here {
                 sensitive = true;
                 here = inner;
             }
-            here = match (here, segment) {
-                (Value::Unknown, _) => break,
-                (Value::Map(map), Segment::Name(name)) => map.get(name),
-                (Value::List(list), Segment::Index(index)) => list.get(*index),
-                _ => None,
-            }
-            .ok_or_else(|| self.missing(position, here, sensitive))?;
+            here = match step(here, segment) {
+                Step::To(value) => value,
+                Step::Unknown => break,
+                Step::Nothing => return Err(self.missing(position, here, sensitive)),
+            };
         }
         Ok(if sensitive { here.clone().into_sensitive() } else { here.clone() })
+    }
+
+    /// The value of a Resource, or of the one instance that the path begins with, and the number of segments that were
+    /// used up for that: so the other instances of the family are not asked for.
+    fn object(&self, address: &Address, scope: &dyn Scope) -> Result<(Value, usize), Problem> {
+        let chosen = match &self.chosen {
+            Some(path) => match segment_of(&path.read(scope)?) {
+                Ok(segment) => Some(segment),
+                Err(None) => return Ok((Value::Unknown, self.segments.len())),
+                Err(Some(kind)) => {
+                    let what = format!("`{}` is {kind}, which chooses no instance", path.show_all());
+                    return Err(Problem::new(what));
+                }
+            },
+            None => None,
+        };
+        let first = chosen.as_ref().or(self.segments.first());
+        if let Some(instance) = first.and_then(|segment| scope.object(&instance_of(address, segment))) {
+            return Ok((instance, usize::from(chosen.is_none())));
+        }
+        let whole = scope.object(address);
+        let whole = whole.ok_or_else(|| Problem::new(format!("there is no Resource `{address}`")))?;
+        let Some(segment) = &chosen else { return Ok((whole, 0)) };
+        match step(whole.unmarked(), segment) {
+            Step::To(value) if matches!(whole, Value::Sensitive(_)) => Ok((value.clone().into_sensitive(), 0)),
+            Step::To(value) => Ok((value.clone(), 0)),
+            Step::Unknown => Ok((Value::Unknown, 0)),
+            Step::Nothing => Err(Problem::new(format!("there is no `{}`", instance_of(address, segment)))),
+        }
     }
 
     /// Why there is nothing at the segment of that position of `parent`.
@@ -101,11 +161,9 @@ impl Access {
     /// The path as it was written, up to a number of segments.
     pub(super) fn show(&self, segments: usize) -> String {
         let path = Path(self.segments[..segments].to_vec()).to_string();
-        if path.is_empty() || path.starts_with('[') {
-            format!("{}{path}", self.shown)
-        } else {
-            format!("{}.{path}", self.shown)
-        }
+        let chosen = self.chosen.as_ref().map(|path| format!("[{}]", path.show_all())).unwrap_or_default();
+        let dot = if path.is_empty() || path.starts_with('[') { "" } else { "." };
+        format!("{}{chosen}{dot}{path}", self.shown)
     }
 
     /// The whole path as it was written.
@@ -121,6 +179,14 @@ impl Access {
         }
     }
 
+    /// Which instance is read, should the object be a family: the beginning of the path tells it.
+    pub(super) fn choice(&self) -> Option<Choice> {
+        match (&self.chosen, self.segments.first()) {
+            (Some(path), _) => Some(Choice::By(path.variable()?, path.segments.clone())),
+            (None, first) => first.cloned().map(Choice::Instance),
+        }
+    }
+
     /// The variable that is read, if it is one.
     pub(super) fn variable(&self) -> Option<Variable> {
         match self.root {
@@ -130,8 +196,46 @@ impl Access {
     }
 }
 
+/// Where a segment leads from a value.
+enum Step<'a> {
+    To(&'a Value),
+    Unknown,
+    Nothing,
+}
+
+fn step<'a>(from: &'a Value, segment: &Segment) -> Step<'a> {
+    let next = match (from, segment) {
+        (Value::Unknown, _) => return Step::Unknown,
+        (Value::Map(map), Segment::Name(name)) => map.get(name),
+        (Value::List(list), Segment::Index(index)) => list.get(*index),
+        _ => None,
+    };
+    next.map_or(Step::Nothing, Step::To)
+}
+
+/// The segment that a value stands for; otherwise what the value is, or nothing when it is not known yet.
+fn segment_of(value: &Value) -> Result<Segment, Option<&'static str>> {
+    match value.unmarked() {
+        Value::String(text) => Ok(Segment::Name(text.clone())),
+        Value::Number(Number::Int(index)) => {
+            usize::try_from(*index).map(Segment::Index).map_err(|_| Some("a negative number"))
+        }
+        Value::Unknown => Err(None),
+        other => Err(Some(kind(other))),
+    }
+}
+
+/// The address of an instance.
+fn instance_of(family: &Address, segment: &Segment) -> Address {
+    let key = match segment {
+        Segment::Name(key) => InstanceKey::Key(key.clone()),
+        Segment::Index(index) => InstanceKey::Index(*index as u64),
+    };
+    Address { name: family.name.clone(), key }
+}
+
 /// What a value is, in words.
-pub(super) fn kind(value: &Value) -> &'static str {
+pub(crate) fn kind(value: &Value) -> &'static str {
     match value.unmarked() {
         Value::Null => "null",
         Value::Bool(_) => "a boolean",

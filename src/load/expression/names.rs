@@ -52,6 +52,16 @@ fn is_reserved(name: &str) -> bool {
         || [RESERVED_WORDS, LITERALS, TYPES, NAMESPACES, LATER].iter().any(|words| words.contains(&name))
 }
 
+/// How many segments belong to the root itself: `resources["a"]` is one, as `a` is.
+pub(super) fn length_of_root(name: &str) -> usize {
+    usize::from(name == "resources")
+}
+
+/// Whether a path that begins with `name` can only be one of a Resource.
+pub(super) fn begins_a_resource(name: &str) -> bool {
+    name != "ns" && Variable::named(name).is_none() && !LITERALS.contains(&name)
+}
+
 /// What the path `name` + `segments` reads. `Ok(None)`: it is no object but a literal or a type.
 pub(super) fn resolve(
     name: &str,
@@ -83,7 +93,7 @@ pub(super) fn resolve(
         _ if is_reserved(name) => return Err(reserved(name)),
         _ => (Root::Object(Address::single(resource_name(name, interner)?)), interner.get(name)),
     };
-    Ok(Some(Access { root, shown, segments: segments.into() }))
+    Ok(Some(Access { root, shown, chosen: None, segments: segments.into() }))
 }
 
 const NAME_RULE: &str = "names consist of lower-case letters, digits and `-`, which expressions write as `_`";

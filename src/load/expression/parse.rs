@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use super::scan::{Piece, Unclosed, split};
 use super::{Access, Node, Part, Problem, Program, Template, Variable, names};
-use crate::load::Reference;
 use crate::load::intern::Interner;
 use crate::load::tree::{self, Tree};
+use crate::load::{Choice, Reference};
 use crate::model::{Diagnostics, Path, Segment, Value};
 
 impl Template {
@@ -159,7 +159,8 @@ impl Reader<'_> {
 
     /// A variable of another place stands for nothing here.
     fn allowed(&self, access: &Access) -> Result<(), Problem> {
-        match access.variable() {
+        let chosen = access.chosen.as_deref().and_then(Access::variable);
+        match chosen.or(access.variable()) {
             Some(variable) if !self.variables.contains(&variable) => Err(names::reserved(variable.as_str())),
             _ => Ok(()),
         }
@@ -168,21 +169,22 @@ impl Reader<'_> {
     fn refer(&mut self, part: &Part) {
         match part {
             Part::Literal(_) => {}
-            Part::Path(access, _) => self.refer_to(access),
+            Part::Path(access, _) => self.refer_to(access, access.choice()),
             Part::Program(program) => {
-                for access in program.accesses() {
-                    self.refer_to(access);
+                for (access, choice) in program.choices() {
+                    self.refer_to(access, choice);
                 }
             }
         }
     }
 
-    fn refer_to(&mut self, access: &Access) {
+    fn refer_to(&mut self, access: &Access, choice: Option<Choice>) {
         let Some(target) = access.target() else { return };
-        let known = |known: &&Reference| known.target == *target && known.at.0 == self.at;
+        let at = Path(self.at.clone());
+        let reference = Reference { target: target.clone(), at, explicit: false, choice };
         // Expressions of one text stand next to each other.
-        if self.references.iter().rev().take_while(|known| known.at.0 == self.at).find(known).is_none() {
-            self.references.push(Reference { target: target.clone(), at: Path(self.at.clone()), explicit: false });
+        if !self.references.iter().rev().take_while(|known| known.at == reference.at).any(|known| *known == reference) {
+            self.references.push(reference);
         }
     }
 }

@@ -4,6 +4,7 @@ use cel::common::ast::IdedExpr;
 use cel::parser::{ParseErrors, PrattParser};
 
 use super::{Access, Problem, names, rewrite, scan};
+use crate::load::Choice;
 use crate::load::intern::Interner;
 
 /// The most that an expression may hold, in bytes: far more than a person writes, and few enough to parse at once.
@@ -62,6 +63,19 @@ impl Program {
     /// Every path it reads, in the order of reading.
     pub(super) fn accesses(&self) -> impl Iterator<Item = &Access> {
         self.slots.iter().map(|slot| &slot.access)
+    }
+
+    /// Every path it reads, with the instance that it chooses should the object be a family. Whether there is such an
+    /// instance is asked of the whole family.
+    pub(super) fn choices(&self) -> impl Iterator<Item = (&Access, Option<Choice>)> {
+        self.slots.iter().map(|slot| {
+            let whole = match slot.how {
+                How::Value => false,
+                How::Presence => slot.access.segments.len() <= 1,
+                How::Optional(from) => from == 0,
+            };
+            (&slot.access, slot.access.choice().filter(|_| !whole))
+        })
     }
 }
 

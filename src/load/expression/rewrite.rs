@@ -25,6 +25,16 @@ pub(super) fn too_deep() -> Problem {
     Problem::new(format!("it nests deeper than {DEEPEST} operations")).hint("`['a', 'b'].join()` joins many texts")
 }
 
+/// A path whose way is known before anything is evaluated.
+struct ConstantPath {
+    root: String,
+    /// The instance right after the root, by a variable of the place.
+    chosen: Option<Access>,
+    segments: Vec<Segment>,
+    /// What is asked of it.
+    how: How,
+}
+
 struct Pass<'a> {
     slots: Vec<Slot>,
     /// Variables of the comprehensions around, innermost last.
@@ -45,8 +55,9 @@ impl Pass<'_> {
     }
 
     fn visit_here(&mut self, expression: &mut IdedExpr) -> Result<(), Problem> {
-        if let Some((root, segments, how)) = self.constant_path(expression) {
+        if let Some(ConstantPath { root, chosen, segments, how }) = self.constant_path(expression) {
             if let Some(access) = names::resolve(&root, segments, self.interner)? {
+                let access = access.choosing_by(chosen);
                 // The first segment behind `resources` is the object's name, which is always read.
                 let how = match how {
                     How::Optional(from) if root == "resources" => How::Optional(from.saturating_sub(1)),
@@ -152,9 +163,11 @@ impl Pass<'_> {
         }
     }
 
-    /// The expression as a constant path: its root, its segments, and what is asked of it.
-    fn constant_path(&mut self, expression: &IdedExpr) -> Option<(String, Vec<Segment>, How)> {
+    /// The expression as a constant path.
+    fn constant_path(&mut self, expression: &IdedExpr) -> Option<ConstantPath> {
         let mut segments = Vec::new();
+        // With the number of segments that come after it.
+        let mut chosen: Option<(Access, usize)> = None;
         // Counted from the end, since that is the direction of the walk.
         let mut optional = None;
         let mut presence = false;
@@ -175,7 +188,13 @@ impl Pass<'_> {
                         operators::INDEX => {}
                         _ => return None,
                     }
-                    segments.push(self.constant_key(&args[1])?);
+                    match self.constant_key(&args[1]) {
+                        Some(segment) => segments.push(segment),
+                        None if chosen.is_none() && func_name == operators::INDEX => {
+                            chosen = Some((self.choosing_path(&args[1])?, segments.len()));
+                        }
+                        None => return None,
+                    }
                     here = &args[0];
                 }
                 _ => return None,
@@ -184,13 +203,30 @@ impl Pass<'_> {
         if root.starts_with('@') || self.bound.contains(root) || (presence && optional.is_some()) {
             return None;
         }
+        // A chosen instance stands right after the root; what is asked of it is its value.
+        if let Some((_, after)) = &chosen
+            && (!names::begins_a_resource(root)
+                || segments.len() - after != names::length_of_root(root)
+                || optional.is_some()
+                || presence)
+        {
+            return None;
+        }
         let how = match optional {
             Some(from_end) => How::Optional(segments.len() - 1 - from_end),
             None if presence => How::Presence,
             None => How::Value,
         };
         segments.reverse();
-        Some((root.clone(), segments, how))
+        Some(ConstantPath { root: root.clone(), chosen: chosen.map(|(path, _)| path), segments, how })
+    }
+
+    /// The path `each.key`, `count.index` or the like.
+    fn choosing_path(&mut self, key: &IdedExpr) -> Option<Access> {
+        let ConstantPath { root, chosen: None, segments, how: How::Value } = self.constant_path(key)? else {
+            return None;
+        };
+        names::resolve(&root, segments, self.interner).ok()?.filter(Access::is_of_instance)
     }
 
     fn constant_key(&mut self, key: &IdedExpr) -> Option<Segment> {

@@ -14,7 +14,7 @@ fn config(text: &str) -> Config {
         let references = rest.split(',').map(str::trim).filter(|part| !part.is_empty()).map(|part| {
             let (target, field) = part.split_once(" at ").unwrap();
             let at = field.split('.').fold(Path::default(), |path, name| path.name(name));
-            Reference { target: target.parse().unwrap(), at, explicit: field == "spec.dependsOn" }
+            Reference { target: target.parse().unwrap(), at, explicit: field == "spec.dependsOn", choice: None }
         });
         let address: Address = name.parse().unwrap();
         config.instances.insert(address.clone(), Arc::new(instance(address, references.collect())));
@@ -28,6 +28,8 @@ fn instance(address: Address, references: Arc<[Reference]>) -> Instance {
         uid: "".into(),
         generation: 0,
         type_name: "thing".into(),
+        repetition: None,
+        each: None,
         config: Template::default(),
         inputs: crate::load::Inputs::default(),
         publish: Arc::new([]),

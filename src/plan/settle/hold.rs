@@ -33,6 +33,9 @@ struct Search<'s, 'a> {
 impl Search<'_, '_> {
     /// Reaches what an object keeps in use that stays.
     fn start_from(&mut self, id: Id, drafts: &mut [Option<Draft>]) {
+        if self.scene.is_junction(id) {
+            return;
+        }
         let subject = self.scene.subjects[id];
         let Some(draft) = &mut drafts[id] else { return };
         if let Some(running) = self.scene.running.get(&id) {
@@ -71,6 +74,10 @@ impl Search<'_, '_> {
     /// Holds every destroy of an object, and goes on to what it used.
     fn visit(&mut self, id: Id, drafts: &mut [Option<Draft>], blocks: &mut Vec<(Id, Block)>) -> bool {
         let Some(user) = self.user[id] else { return false };
+        if self.scene.is_junction(id) {
+            self.reach(user, self.scene.used.of(id));
+            return false;
+        }
         let mut changed = false;
         let block = self.still_used(id, user, drafts);
         let current = self.scene.subjects[id].current();

@@ -17,7 +17,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::load::expression::Scope;
-use crate::load::{Config, DeletionPolicy, ImportRequest, Instance, Reference, Template};
+use crate::load::{
+    Config, DeletionPolicy, Expansion, Family, ImportRequest, Instance, Members, Reference, Repeat, Repetition,
+    Template,
+};
 use crate::model::*;
 use crate::plan::planner::Planner;
 use crate::plan::seen::Evaluate;
@@ -80,6 +83,8 @@ pub(crate) fn instance(address: Address) -> Instance {
         uid: "".into(),
         generation: 0,
         type_name: "thing".into(),
+        repetition: None,
+        each: None,
         config: Template::default(),
         inputs: crate::load::Inputs::default(),
         publish: Arc::new([]),
@@ -153,7 +158,31 @@ impl World {
                 other => panic!("unknown line: {other}"),
             }
         }
+        world.found_families();
         world
+    }
+
+    /// Instances with keys belong to a family of literal keys.
+    fn found_families(&mut self) {
+        let mut members: BTreeMap<Arc<str>, Vec<Arc<Instance>>> = BTreeMap::new();
+        for (address, instance) in &self.config.instances {
+            if address.key != InstanceKey::None {
+                members.entry(address.name.clone()).or_default().push(instance.clone());
+            }
+        }
+        for (name, members) in members {
+            let literal = Template::literal(Value::Null);
+            let (repeat, known) = match &members[0].address.key {
+                InstanceKey::Key(_) => (Repeat::ForEach(literal), Members::Keys(BTreeMap::new())),
+                _ => (Repeat::Count(literal), Members::Count(members.len() as u64)),
+            };
+            let repetition = Repetition { repeat: Some(repeat), enabled: None, references: Arc::new([]) };
+            let address = Address::single(name.clone());
+            let repetition = Some(Arc::new(repetition));
+            let shared = Arc::new(Instance { address, repetition, ..members[0].as_ref().clone() });
+            let family = Family { shared, expansion: Expansion::Known(known) };
+            self.config.families.insert(name, Arc::new(family));
+        }
     }
 
     fn want(&mut self, address: Address, words: &Words<'_>) {
@@ -165,7 +194,7 @@ impl World {
         }
         for (place, target) in words.addresses("after").into_iter().enumerate() {
             let at = Path::default().name("spec").name("dependsOn").index(place);
-            references.push(Reference { target, at, explicit: true });
+            references.push(Reference { target, at, explicit: true, choice: None });
         }
         references.sort();
         let mut made = instance(address.clone());
@@ -393,7 +422,7 @@ fn find_references(value: &Value, at: &Path, found: &mut Vec<Reference>) {
             let expression = text.strip_prefix("${").and_then(|text| text.strip_suffix('}'));
             if let Some(expression) = expression {
                 let target = expression.split('.').next().unwrap_or_default().parse().unwrap();
-                found.push(Reference { target, at: at.clone(), explicit: false });
+                found.push(Reference { target, at: at.clone(), explicit: false, choice: None });
             }
         }
         Value::List(items) => items.iter().for_each(|item| find_references(item, at, found)),

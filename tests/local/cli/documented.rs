@@ -11,7 +11,7 @@ use std::path::Path;
 use super::sandbox::Sandbox;
 
 /// The documents whose examples are run. Each begins with an empty folder.
-const DOCUMENTS: [&str; 2] = ["command-line.md", "lifecycle.md"];
+const DOCUMENTS: [&str; 3] = ["command-line.md", "families.md", "lifecycle.md"];
 
 #[test]
 fn what_documents_show_is_what_happens() {

@@ -287,7 +287,7 @@ impl History {
             // A call of recovery may fail as well; a few attempts are enough for most.
             for _ in 0..4 {
                 let Some(stored) = self.records().remove(&address) else { break };
-                let instance = config.instances.get(&address).map(|instance| self.with_import(instance, &stored));
+                let instance = config.resource(&address).map(|instance| self.with_import(instance, &stored));
                 let recovered = execute::recover(engine, &stored, instance.as_ref(), HolderState::Gone);
                 let recovered = self.crash.clone().survive(recovered).await?;
                 self.note(format!("  recover {address}: {}", told(&recovered)));
@@ -370,7 +370,7 @@ impl History {
                 ..PlanOptions::default()
             };
             let planned = execute::plan(engine, &config, &recorded, &options);
-            let Some(plan) = self.crash.clone().survive(planned).await else { return Ok(None) };
+            let Some((plan, config)) = self.crash.clone().survive(planned).await else { return Ok(None) };
             let (graph, warnings) = graph::build(&plan, &config, &recorded, &running);
             self.tell_plan(&plan, &warnings);
             let view = View {

@@ -283,7 +283,7 @@ impl Stage {
             if stored.record.intent.is_none() {
                 continue;
             }
-            let instance = config.instances.get(&address).map(|instance| &**instance);
+            let instance = config.resource(&address).map(|instance| &**instance);
             let holder = if options.holder_unknown { HolderState::Unknown } else { HolderState::Gone };
             let Some(recovery) = self.survive(execute::recover(&engine, &stored, instance, holder)).await else {
                 told.push(format!("{address}: the process crashes"));
@@ -311,12 +311,15 @@ impl Stage {
         let running = run.running(&scope);
         let planning = plan_options(options, &process.held, running.clone(), namespace.clone(), self.dice.number());
         let planned = execute::plan(&process.engine, &config, run.records(), &planning);
-        let Some(plan) = self.survive(planned).await else { return Err("it crashed while it planned".into()) };
+        let Some((plan, config)) = self.survive(planned).await else {
+            return Err("it crashed while it planned".into());
+        };
         let (graph, warnings) = graph::build(&plan, &config, run.records(), &running);
         sections.push(("plan", show::plan(&plan, options.show_values)));
         sections.push(("graph", show::graph(&graph)));
         let told = diagnostics.iter().chain(&config.incomplete).chain(&plan.diagnostics).chain(&warnings);
         sections.push(("diagnostics", told.map(show::diagnostic).collect()));
+        scope.extend(config.instances.keys().cloned());
         let adoption = Adoption { scope, config, plan, graph, namespace, running };
         run.adopt(adoption).map_err(|_| "a step ended while it planned".to_owned())
     }
