@@ -230,8 +230,8 @@ fn prepared_from(scene: &Scene<'_>, id: Id, action: Action) -> Prepared {
         entropy: [0; 16],
         replace_paths: Vec::new(),
         identity: None,
-        recorded: RecordedObject::default(),
         publish_again: false,
+        recorded: RecordedObject::default(),
         deposed_key: match action {
             Action::Replace => draw::deposed_key(scene.options.seed, subject.address, subject.record),
             _ => DeposedKey(0),

@@ -8,7 +8,7 @@
 //! - `journal: crash|fail before|after intend|record|erase <address>`: once.
 //! - `world: lose <address>`, `world: lose leftover of <address>`, `world: put <id> <json>`,
 //!   `world: change <address> <attribute> <json>`: somebody else does it, before the round.
-//! - `copy <ConfigMap|Secret>/<name>: foreign|changed|lost|crash after|fail`: somebody else makes, changes or removes a published
+//! - `copy <kind>/<name>: foreign|changed|lost|crash after|fail`: somebody else makes, changes or removes a published
 //!   copy, or the next writing of it crashes or fails.
 //! - `record <address>: tainted|interrupted|unprotected`: the record is edited before the round.
 //! - `recovery: repeat|find|unknown`: how creates are recovered; in the first round only.
