@@ -37,9 +37,15 @@ fn world() -> &'static RwLock<Option<Controller>> {
 }
 
 /// The control plane with a running controller, shared with other tests.
-pub(crate) struct Shared(
-    #[expect(dead_code, reason = "held while the test runs")] RwLockReadGuard<'static, Option<Controller>>,
-);
+pub(crate) struct Shared(RwLockReadGuard<'static, Option<Controller>>);
+
+impl Shared {
+    /// The controller.
+    #[allow(dead_code, reason = "not every test asks it anything")]
+    pub(crate) fn controller(&self) -> &Controller {
+        self.0.as_ref().expect("it was started before this was given out")
+    }
+}
 
 /// The control plane for one test alone. The controller is the test's own, to be started by it.
 pub(crate) struct Exclusive(RwLockWriteGuard<'static, Option<Controller>>);

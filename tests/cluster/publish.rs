@@ -98,7 +98,7 @@ fn a_tenant_cannot_publish_through_purlin_what_it_may_not_write() {
 
 #[test]
 fn canaries_are_found_nowhere_but_where_they_belong() {
-    let _world = shared();
+    let world = shared();
     let plane = plane();
     let ns = plane.namespace("canary");
     may_edit(&ns);
@@ -129,7 +129,8 @@ fn canaries_are_found_nowhere_but_where_they_belong() {
     let made =
         "{ apiVersion: v1, kind: Secret, metadata: { name: made }, stringData: { p: \"pw=${inputs.password}\" } }";
     let publish = format!("{inputs}\npublish: [{{ secretRef: {{ name: out }}, data: {{ p: \"${{self.input}}\" }} }}]");
-    let leaky = format!("{inputs}\npublish: [{{ configMapRef: {{ name: no }}, data: {{ p: \"${{self.input}}\" }} }}]");
+    let leaky =
+        format!("{inputs}\npublish: [{{ configMapRef: {{ name: open }}, data: {{ p: \"${{self.input}}\" }} }}]");
     let manifests = [
         object("refused", refused),
         object("quoted", quoted),
@@ -143,7 +144,7 @@ fn canaries_are_found_nowhere_but_where_they_belong() {
     ];
     plane.apply(&["-n", &ns], &manifests.concat());
     wait_ready(&ns, &["made", "plain", "after"]);
-    for name in ["refused", "quoted", "unknown", "leaky", "broken"] {
+    for name in ["refused", "quoted", "unknown", "leaky", "broken", "late"] {
         wait_until(&format!("{name} is refused"), LIMIT, || {
             condition(&resource(&ns, name).unwrap(), "Ready").is_some_and(|ready| {
                 ready["status"] == "False" && !["Progressing", "Waiting"].contains(&ready["reason"].as_str().unwrap())
@@ -157,6 +158,8 @@ fn canaries_are_found_nowhere_but_where_they_belong() {
     };
     clean("status", &plane.get(&["-n", &ns, "pres"])["items"].to_string());
     clean("an event", &plane.get(&["-n", &ns, "events.events.k8s.io"]).to_string());
+    clean("a metric", &world.controller().metrics());
+    clean("the log of the controller", &world.controller().log());
     let kubeconfig = plane.kubeconfig();
     for command in
         [&["plan"][..], &["plan", "-o", "json"], &["graph"], &["state", "list", "-o", "json"], &["explain", "refused"]]
@@ -172,14 +175,9 @@ fn canaries_are_found_nowhere_but_where_they_belong() {
             &format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr)),
         );
     }
-    for file in std::fs::read_dir(plane.scratch()).expect("the folder of the run").filter_map(Result::ok) {
-        let path = file.path();
-        if path.extension().is_some_and(|extension| extension == "log") {
-            clean(&path.display().to_string(), &std::fs::read_to_string(&path).unwrap_or_default());
-        }
-    }
     // What we wrote, apart from records, Secrets and the objects themselves.
     let log = std::fs::read_to_string(plane.audit_log()).expect("the audit log");
+    assert!(log.contains(traces[1]), "the log shows what was written into the Secrets, or it proves nothing");
     for entry in log.lines().filter_map(|line| serde_json::from_str::<Json>(line).ok()) {
         let ours = entry["user"]["username"] == format!("system:serviceaccount:{NAMESPACE}:purlin");
         let own = entry.get("impersonatedUser").is_none() && entry["objectRef"]["resource"] != "secrets";
