@@ -27,7 +27,7 @@ fn a_resource_is_suspended_resumed_and_looked_at() {
     assert_eq!(ok(&["tree", "-n", &ns]), "top  ready\n└─ base  ready\n");
 
     ok(&["suspend", "base", "-n", &ns]);
-    wait_reason(&ns, "base", "Ready", "Suspended");
+    wait_reason(&ns, "base", "Synced", "Suspended");
     plane.apply(&["-n", &ns], &data("base", "two", ""));
     ok(&["resume", "base", "-n", &ns]);
     wait_until("the change is carried out", LIMIT, || {
