@@ -61,7 +61,7 @@ pub(super) fn assemble(scene: &Scene<'_>, drafts: Vec<Option<Draft>>, flags: &In
     plan.prepared = prepared.into_iter().collect();
     plan.diagnostics = diagnostics.in_order(scene);
     plan.diagnostics.extend(again);
-    plan.diagnostics.extend(select::warning(scene));
+    plan.diagnostics.extend(select::warning(scene, &plan.changes));
     plan
 }
 

@@ -6,7 +6,7 @@
 use super::draft::{Block, Draft};
 use super::scene::{Id, Scene};
 use super::{Mode, PlanOptions};
-use crate::model::{Action, Address, Diagnostic, InstanceKey, Reason, Severity};
+use crate::model::{Action, Address, Change, Diagnostic, InstanceKey, Reason, Severity};
 
 /// The `because` of an object that is not selected.
 pub const NOT_SELECTED: &str = "not selected";
@@ -56,23 +56,23 @@ pub(super) fn left_out(address: &Address) -> Block {
     Block::frozen(Diagnostic::warning(address, Reason::NotSelected, NOT_SELECTED))
 }
 
-/// An object that is not selected has nothing to do, which is no trouble.
+/// An object that is not selected has nothing to do, which is no trouble; nor is what would stand in the way of its
+/// leftovers.
 pub(super) fn at_rest(draft: &mut Draft) {
-    let is_left_out =
-        |block: &Option<Box<Block>>| block.as_ref().is_some_and(|block| block.reason() == Reason::NotSelected);
-    if is_left_out(&draft.block) {
-        (draft.action, draft.block, draft.because) = (Action::NoOp, None, Some(NOT_SELECTED.to_owned()));
-        for leftover in draft.leftovers.iter_mut().filter(|leftover| is_left_out(&leftover.block)) {
-            leftover.action = Action::NoOp;
-            leftover.block = None;
-            leftover.because = Some(NOT_SELECTED.to_owned());
-        }
+    if draft.block.as_ref().is_none_or(|block| block.reason() != Reason::NotSelected) {
+        return;
+    }
+    (draft.action, draft.block, draft.because) = (Action::NoOp, None, Some(NOT_SELECTED.to_owned()));
+    for leftover in &mut draft.leftovers {
+        (leftover.action, leftover.block) = (Action::NoOp, None);
+        leftover.because = Some(NOT_SELECTED.to_owned());
     }
 }
 
 /// Told once, so that nobody takes the plan for the whole.
-pub(super) fn warning(scene: &Scene<'_>) -> Option<Diagnostic> {
-    let left_out = scene.selected.iter().filter(|selected| !**selected).count();
+pub(super) fn warning(scene: &Scene<'_>, changes: &[Change]) -> Option<Diagnostic> {
+    let is_left_out = |change: &&Change| change.deposed.is_none() && change.because.as_deref() == Some(NOT_SELECTED);
+    let left_out = changes.iter().filter(is_left_out).count();
     (!scene.selected.is_empty()).then(|| {
         let what = format!("targeting is in effect: {left_out} object(s) are left as they are");
         let hint = "the plan may not be all that the configuration asks for; plan without --target afterwards";

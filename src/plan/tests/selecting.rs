@@ -111,7 +111,7 @@ fn a_delete_first_replacement_does_not_take_away_what_others_use() {
 fn a_leftover_of_what_is_not_selected_stays() {
     check(
         "
-         want a
+         want a protect
          have a
          left a 1
          want b input=2

@@ -10,7 +10,7 @@ use purlin::execute::{self, Adoption, Engine, HolderState, Limits, Progress, Rec
 use purlin::graph;
 use purlin::load::{Config, ImportRequest, Instance};
 use purlin::model::{Action, Address, Diagnostics, Holder, ObjectStatus, Operation, Reason, Recorded, Stored};
-use purlin::plan::{Held, Plan, PlanOptions, Refresh};
+use purlin::plan::{Held, Mode, Plan, PlanOptions, Refresh};
 use purlin::process::Clock as _;
 use purlin::store::memory::{Hook, MemoryJournal, Moment, Point, Verdict};
 
@@ -52,6 +52,13 @@ struct Trouble {
     crashes: usize,
     edits: usize,
     stops: usize,
+}
+
+/// What a plan is about, and where it leads.
+#[derive(Default)]
+struct Aim {
+    targets: BTreeSet<Address>,
+    towards_nothing: bool,
 }
 
 /// How a run ended.
@@ -355,12 +362,15 @@ impl History {
         let addresses: Vec<Address> = config.instances.keys().cloned().collect();
         let replace = self.dice.pick(&addresses).filter(|_| is_troubled && self.dice.chance(5));
         let replace: BTreeSet<Address> = replace.into_iter().cloned().collect();
+        let aim = self.aim(&config, run, is_troubled);
         loop {
             let scope: BTreeSet<Address> = config.instances.keys().chain(run.records().keys()).cloned().collect();
             let scope = run.touching(&scope);
             let running = run.running(&scope);
             let recorded = run.records().clone();
             let options = PlanOptions {
+                mode: if aim.towards_nothing { Mode::Destroy } else { Mode::Normal },
+                targets: aim.targets.clone(),
                 refresh: refresh.clone(),
                 replace: replace.clone(),
                 held: held.clone(),
@@ -380,6 +390,8 @@ impl History {
                 warnings: &warnings,
                 running: &running,
                 requested: &replace,
+                targets: &aim.targets,
+                towards_nothing: aim.towards_nothing,
                 world: &self.world,
             };
             let (permits, forgets) = view.judge()?;
@@ -401,6 +413,28 @@ impl History {
             self.note("  a step ended meanwhile: planned again");
             self.clock.advance(Duration::from_millis(1));
         }
+    }
+
+    /// Now and then a person wants only a part, or has enough of it. What is under way is planned around as it is.
+    fn aim(&mut self, config: &Config, run: &Run, is_troubled: bool) -> Aim {
+        let mut aim = Aim::default();
+        let fresh = run.running(&run.records().keys().cloned().collect()).is_empty() && run.is_idle();
+        if !is_troubled || !fresh {
+            return aim;
+        }
+        let known: BTreeSet<&Address> = config.instances.keys().chain(run.records().keys()).collect();
+        let known: Vec<&Address> = known.into_iter().collect();
+        if self.dice.chance(10) {
+            for _ in 0..=self.dice.below(2) {
+                aim.targets.extend(self.dice.pick(&known).map(|address| (*address).clone()));
+            }
+        }
+        aim.towards_nothing = self.dice.chance(4);
+        if !aim.targets.is_empty() || aim.towards_nothing {
+            let mode = if aim.towards_nothing { "to be destroyed" } else { "selected" };
+            self.note(format!("  {mode}: {:?}", aim.targets.iter().map(ToString::to_string).collect::<Vec<_>>()));
+        }
+        aim
     }
 
     fn tell_plan(&mut self, plan: &Plan, warnings: &Diagnostics) {

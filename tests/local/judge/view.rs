@@ -6,7 +6,7 @@ use purlin::model::{Action, Address, Change, Diagnostics, ObjectStatus, Reason, 
 use purlin::plan::{Plan, RunningStep};
 
 use super::rules::{self, Facts, Node, Order};
-use super::wish::Wish;
+use super::wish::{Want, Wish};
 use super::witness::Permit;
 use super::world::World;
 
@@ -18,13 +18,17 @@ pub(super) struct View<'a> {
     pub warnings: &'a Diagnostics,
     pub running: &'a [RunningStep],
     pub requested: &'a BTreeSet<Address>,
+    /// What the plan is to be about; everything when empty.
+    pub targets: &'a BTreeSet<Address>,
+    /// Everything that the plan is about is to be destroyed.
+    pub towards_nothing: bool,
     pub world: &'a World,
 }
 
 impl View<'_> {
     pub(super) fn facts(&self) -> Facts {
         let mut facts = Facts::default();
-        for name in self.wish.wants.keys().filter(|name| self.wish.wanted(name).is_some()) {
+        for name in self.wish.wants.keys().filter(|name| self.wanted(name).is_some()) {
             let want = &self.wish.wants[name];
             let x = Address::single(name.as_str());
             // What is being deleted and still referred to stays, so it counts.
@@ -70,6 +74,43 @@ impl View<'_> {
         facts
     }
 
+    fn wanted(&self, name: &str) -> Option<&Want> {
+        self.wish.wanted(name).filter(|_| !self.towards_nothing)
+    }
+
+    /// Nothing is done about what is not selected. Towards what is wanted, what a target needs is selected with it;
+    /// towards nothing, what needs a target.
+    fn leaves_out_what_it_must(&self, facts: &Facts) -> Result<(), String> {
+        if self.targets.is_empty() {
+            return Ok(());
+        }
+        let mut reached = self.targets.clone();
+        loop {
+            let uses = |b: &Address, a: &Address| {
+                [&facts.wants, &facts.used].iter().any(|relation| relation.get(b).is_some_and(|all| all.contains(a)))
+            };
+            let all = facts.actions.keys().chain(facts.used.keys()).chain(facts.used.values().flatten());
+            let is_new = |x: &&Address| {
+                let by = |y: &Address| if self.towards_nothing { uses(x, y) } else { uses(y, x) };
+                !reached.contains(*x) && reached.iter().any(by)
+            };
+            let more: BTreeSet<Address> = all.filter(is_new).cloned().collect();
+            if more.is_empty() {
+                break;
+            }
+            reached.extend(more);
+        }
+        let is_running = |x: &Address| self.running.iter().any(|running| running.step.address == *x);
+        for change in self.plan.changes.iter().filter(|change| !is_running(&change.address)) {
+            let x = &change.address;
+            let may_go = self.towards_nothing || self.targets.contains(x) || self.wanted(&x.name).is_some();
+            if !(reached.contains(x) && may_go) && change.action != Action::NoOp {
+                return Err(format!("{x}: {:?} is planned, though it is not selected", change.action));
+            }
+        }
+        Ok(())
+    }
+
     fn current_changes(&self) -> impl Iterator<Item = &Change> {
         self.plan.changes.iter().filter(|change| change.deposed.is_none())
     }
@@ -85,6 +126,7 @@ impl View<'_> {
         self.is_whole()?;
         self.ignores_what_it_must()?;
         let facts = self.facts();
+        self.leaves_out_what_it_must(&facts)?;
         if self.running.is_empty() && !rules::has_ring(&facts.used) {
             self.creates_first_as_it_must(&facts)?;
             self.tells_who_fell_back()?;
@@ -127,7 +169,8 @@ impl View<'_> {
 
     fn is_going(&self, x: &Address) -> bool {
         let has_object = self.records.get(x).is_some_and(|stored| stored.record.current.is_some());
-        self.wish.wants.get(&*x.name).is_some_and(|want| want.deleting) && !has_object
+        let is_going = self.towards_nothing || self.wish.wants.get(&*x.name).is_some_and(|want| want.deleting);
+        is_going && !has_object
     }
 
     /// An update leaves what is ignored as it is; a new object has everything as it is wanted.
@@ -135,7 +178,7 @@ impl View<'_> {
         let is_running = |x: &Address| self.running.iter().any(|running| running.step.address == *x);
         for change in self.current_changes().filter(|change| !is_running(&change.address)) {
             let x = &change.address;
-            let (Some(want), Some(after)) = (self.wish.wanted(&x.name), &change.after) else { continue };
+            let (Some(want), Some(after)) = (self.wanted(&x.name), &change.after) else { continue };
             for ignored in &want.ignores {
                 let wished = match *ignored {
                     "label" => format!("l{}", want.label),
@@ -196,7 +239,7 @@ impl View<'_> {
         let Some(object) = object else { return Ok(None) };
         let Some(id) = object.id().map(str::to_owned) else { return Ok(None) };
         let is_running = self.running.iter().any(|running| running.step.address == *x);
-        let want = self.wish.wanted(&x.name);
+        let want = self.wanted(&x.name);
         match (change.action, change.deposed) {
             (Action::Destroy, None) if want.is_some() && !is_running => Err(format!("{x}: destroyed, though wanted")),
             (Action::Destroy, _) => Ok(Some(id)),
