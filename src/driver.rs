@@ -174,6 +174,8 @@ mod tests {
             awaits_postconditions: false,
             provider_config: Arc::from(""),
             service_account: Arc::from("deployer"),
+            revision: crate::model::Revision::default(),
+            triggers: None,
         }
     }
 }

@@ -22,7 +22,10 @@ mod suggest;
 mod yaml;
 
 pub use condition::Condition;
-pub use config::{Choice, Config, DeletionPolicy, Each, IgnoredChange, ImportRequest, Instance, Reference, Timeouts};
+pub use config::{
+    Choice, Config, DeletionPolicy, Each, IgnoredChange, ImportRequest, Instance, Policies, Reference, Timeouts,
+    Trigger,
+};
 pub use decode::from_api;
 pub use expression::{Scope, Template};
 pub use family::{Expansion, Family, Made, Members, Repeat, Repetition};

@@ -22,7 +22,8 @@ pub use number::Number;
 pub use path::{Path, Segment};
 pub use reason::Reason;
 pub use record::{
-    Holder, Intent, ObjectStatus, PlannedObject, PublishedCopy, Record, Recorded, RecordedObject, Stored, Version,
+    Holder, Intent, ObjectStatus, PlannedObject, PublishedCopy, Record, Recorded, RecordedObject, Revision,
+    SeenTrigger, Stored, Triggers, Version,
 };
 pub use schema::{Attribute, AttributeType, Schema};
 pub use value::Value;

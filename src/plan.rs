@@ -20,14 +20,17 @@ mod marks;
 pub mod memo;
 pub mod options;
 pub mod planner;
+mod policy;
 mod preflight;
 mod progress;
+mod protect;
 mod publish;
 pub mod render;
 mod scene;
 mod seen;
 pub mod select;
 mod settle;
+pub mod trigger;
 mod wanted;
 
 #[cfg(test)]

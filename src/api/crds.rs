@@ -35,6 +35,11 @@ fn complete(root: &mut JSONSchemaProps) {
             "!has(self.spec.dependsOn) || self.spec.dependsOn.all(d, d.name != self.metadata.name)",
             "spec.dependsOn must not name the Resource itself",
         ),
+        rule(
+            "!has(self.spec.lifecycle) || !has(self.spec.lifecycle.preventDestroy) || \
+             !has(self.spec.lifecycle.preventDestroyWhen)",
+            "spec.lifecycle.preventDestroy and preventDestroyWhen exclude each other",
+        ),
     ]);
     let Some(properties) = root.properties.as_mut() else { return };
     if let Some(status) = properties.get_mut("status") {

@@ -89,6 +89,12 @@ pub struct ResourceSpec {
     #[schemars(schema_with = "schema::deletion_policy")]
     pub deletion_policy: Option<DeletionPolicy>,
 
+    /// What Purlin may do with the object; the default is everything. With `[Observe]` the object is only read, and
+    /// `config` may be left out. Without `Delete` the object is left alone and forgotten when it is no longer wanted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::management_policies")]
+    pub management_policies: Option<Vec<String>>,
+
     /// An object that exists already and is to be managed from now on, instead of creating one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub import: Option<Import>,
@@ -189,6 +195,16 @@ pub struct Lifecycle {
     /// Refuse every plan that would destroy the object, also while the Resource is being deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prevent_destroy: Option<bool>,
+    /// The same, as an expression such as `${ns.labels.stage == 'live'}`, instead of `preventDestroy`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 16384))]
+    pub prevent_destroy_when: Option<String>,
+    /// Other objects that replace this one when they change: a Resource (`app_key`), an instance (`web[0]`,
+    /// `web[each.key]`) or an attribute (`app_key.id`), written as in expressions. What changed while this object could
+    /// not be replaced counts later.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(schema_with = "schema::set_of_texts")]
+    pub replace_triggered_by: Vec<String>,
     /// Attributes whose differences are not corrected once the object exists, such as `tags`, `tags["Owner"]` or
     /// `rule[0].port`; `all` stands for every attribute. A new object, also that of a replacement, gets them as
     /// configured.

@@ -43,6 +43,20 @@ pub(super) fn deletion_policy(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "string", "enum": ["Delete", "Orphan"]})
 }
 
+/// A set of allowed actions. Nothing can be done without reading.
+pub(super) fn management_policies(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "array",
+        "maxItems": 5,
+        "x-kubernetes-list-type": "set",
+        "items": {"type": "string", "enum": ["Observe", "Create", "Update", "Replace", "Delete"]},
+        "x-kubernetes-validations": [{
+            "rule": "self.exists(policy, policy == 'Observe')",
+            "message": "must hold Observe: nothing can be done with an object that is not read",
+        }],
+    })
+}
+
 /// A list of texts each of which stands once.
 pub(super) fn set_of_texts(_: &mut SchemaGenerator) -> Schema {
     json_schema!({

@@ -246,6 +246,9 @@ impl Attempt<'_> {
                 let mut object = super::step::seen_object(&current, state, schema.as_deref());
                 if let Some(planned) = &self.intent.planned {
                     object.dependencies = super::step::both(&current, &planned.recorded);
+                    if object.value != current.value {
+                        object.revision = planned.recorded.revision;
+                    }
                 }
                 record.current = Some(Arc::new(object));
             }

@@ -19,10 +19,10 @@ use crate::load::expression::Scope;
 use crate::load::{Instance, Timeouts};
 use crate::model::{
     Address, DeposedKey, Intent, ObjectState, Operation, PlannedObject, Reason, Record, RecordedObject, ReplaceOrder,
-    Schema, Step, Stored, Value,
+    Revision, Schema, Step, Stored, Value,
 };
 use crate::plan::Prepared;
-use crate::plan::finalize::{Final, recorded_value};
+use crate::plan::finalize::{Final, recorded, recorded_value};
 
 pub(crate) use create::{settle_create, with_wait};
 pub(crate) use destroy::{Removed, call_destroy, settle_destroy};
@@ -69,6 +69,8 @@ pub(crate) enum Fate {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct StepScope {
     pub objects: BTreeMap<Address, Value>,
+    /// The objects that each reference of a trigger means, with their revisions.
+    pub revisions: BTreeMap<Address, Vec<(Address, Revision)>>,
     pub namespace: Value,
 }
 
@@ -138,6 +140,12 @@ impl StepTask {
         self.prepared.as_deref().ok_or_else(|| Failure::internal("the plan holds nothing for this step"))
     }
 
+    /// What is to be recorded with the object, now that all it depends on is done.
+    fn recorded(&self) -> Result<RecordedObject, Failure> {
+        let revisions = |target: &Address| self.scope.revisions.get(target).cloned().unwrap_or_default();
+        Ok(recorded(self.prepared()?, self.instance.as_deref(), &self.scope, &revisions))
+    }
+
     fn timeouts(&self) -> Timeouts {
         self.instance.as_deref().map_or_else(Timeouts::default, |instance| instance.timeouts)
     }
@@ -181,13 +189,13 @@ impl StepTask {
     }
 
     /// What an intent keeps of the final plan.
-    fn planned_object(prepared: &Prepared, last: &Final) -> PlannedObject {
-        PlannedObject {
+    fn planned_object(&self, last: &Final) -> Result<PlannedObject, Failure> {
+        Ok(PlannedObject {
             config: last.config.clone(),
             planned: last.planned.clone(),
             private: Arc::clone(&last.private),
-            recorded: Box::new(prepared.recorded.clone()),
-        }
+            recorded: Box::new(self.recorded()?),
+        })
     }
 
     /// Writes the intent and gives the record with its new version. After an error nothing may be called.
@@ -196,14 +204,18 @@ impl StepTask {
         mut record: Record,
         operation: Operation,
         deposed: Option<DeposedKey>,
-        planned: Option<PlannedObject>,
+        mut planned: Option<PlannedObject>,
         timeout: Duration,
     ) -> Result<Stored, Unfinished> {
         let now = self.engine.clock.now();
         record.epoch += 1;
+        let operation_id: Arc<str> = self.engine.random.uuid().into();
+        if let Some(planned) = &mut planned {
+            planned.recorded.revision = Revision::new(record.epoch, &operation_id);
+        }
         record.intent = Some(Box::new(Intent {
             operation,
-            operation_id: self.engine.random.uuid().into(),
+            operation_id,
             holder: self.engine.holder.clone(),
             epoch: record.epoch,
             started: now,

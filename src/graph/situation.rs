@@ -155,5 +155,7 @@ fn recorded_object(dependencies: &[Address]) -> Arc<RecordedObject> {
         awaits_postconditions: false,
         provider_config: "".into(),
         service_account: "".into(),
+        revision: crate::model::Revision::default(),
+        triggers: None,
     })
 }

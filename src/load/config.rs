@@ -48,14 +48,20 @@ pub struct Instance {
     pub references: Arc<[Reference]>,
     /// `lifecycle.createBeforeDestroy`, when it is given.
     pub create_before_destroy: Option<bool>,
-    /// `lifecycle.preventDestroy`.
+    /// `lifecycle.preventDestroy`; false beside an expression.
     pub prevent_destroy: bool,
+    /// `lifecycle.preventDestroyWhen`.
+    pub prevent_destroy_when: Option<Template>,
     /// `lifecycle.ignoreChanges`, in the order given.
     pub ignore_changes: Arc<[IgnoredChange]>,
     /// `lifecycle.preconditions`.
     pub preconditions: Arc<[Condition]>,
     /// `lifecycle.postconditions`.
     pub postconditions: Arc<[Condition]>,
+    /// `lifecycle.replaceTriggeredBy`, in the order given; what each refers to is in `references`.
+    pub triggers: Arc<[Trigger]>,
+    /// `managementPolicies`: what may be done with the object.
+    pub policies: Policies,
     /// What happens to the object when it is not wanted any more.
     pub deletion_policy: DeletionPolicy,
     /// `import.id`.
@@ -86,6 +92,11 @@ impl Instance {
     /// Whether the object is wanted, in the sense of the ordering rules.
     pub fn is_wanted(&self) -> bool {
         !self.deleting
+    }
+
+    /// Whether the object stays when it is not wanted any more.
+    pub fn keeps_object(&self) -> bool {
+        self.deletion_policy == DeletionPolicy::Orphan || !self.policies.delete
     }
 }
 
@@ -128,6 +139,44 @@ pub enum IgnoredChange {
     All,
     /// The attribute at this path, or what stands inside of it.
     At(Path),
+}
+
+/// One entry of `lifecycle.replaceTriggeredBy`.
+#[derive(Clone, Debug)]
+pub struct Trigger {
+    /// As it was written.
+    pub text: Arc<str>,
+    /// The path that it is.
+    pub path: Template,
+    /// How many segments follow the name of the Resource.
+    pub depth: usize,
+}
+
+/// `spec.managementPolicies`, beside `Observe`, which is always there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each action is allowed or not, whatever the others are")]
+pub struct Policies {
+    /// A new object may be made.
+    pub create: bool,
+    /// The object may be changed in place.
+    pub update: bool,
+    /// A new object may be made instead of the old one.
+    pub replace: bool,
+    /// The object may be destroyed; otherwise it is forgotten.
+    pub delete: bool,
+}
+
+impl Default for Policies {
+    fn default() -> Self {
+        Self { create: true, update: true, replace: true, delete: true }
+    }
+}
+
+impl Policies {
+    /// Whether the object is only looked at, so that its configuration says nothing.
+    pub fn only_observe(self) -> bool {
+        !self.create && !self.update && !self.replace
+    }
 }
 
 /// `spec.deletionPolicy`.

@@ -22,7 +22,6 @@ pub(super) use publish::DraftPublication;
 
 /// A Resource in the form that both ways of reading share.
 #[derive(Debug, Default)]
-#[expect(clippy::struct_excessive_bools, reason = "they are independent switches of the spec")]
 pub(super) struct Draft {
     pub(super) name: Arc<str>,
     pub(super) uid: Arc<str>,
@@ -36,10 +35,13 @@ pub(super) struct Draft {
     pub(super) enabled: Option<bool>,
     pub(super) enabled_when: Option<Arc<str>>,
     pub(super) create_before_destroy: Option<bool>,
-    pub(super) prevent_destroy: bool,
+    pub(super) prevent_destroy: Option<bool>,
+    pub(super) prevent_destroy_when: Option<Arc<str>>,
     pub(super) ignore_changes: Vec<Arc<str>>,
     pub(super) preconditions: Vec<Written>,
     pub(super) postconditions: Vec<Written>,
+    pub(super) replace_triggered_by: Vec<Arc<str>>,
+    pub(super) policies: Option<Vec<Arc<str>>>,
     pub(super) deletion_policy: DeletionPolicy,
     pub(super) import: Option<Arc<str>>,
     pub(super) service_account: Arc<str>,
@@ -75,10 +77,13 @@ pub fn from_api(resource: &api::Resource, default_service_account: &Arc<str>, in
         inputs: spec.inputs.iter().map(DraftInput::from).collect(),
         publish: spec.publish.iter().map(|publish| DraftPublication::of(publish, interner)).collect(),
         create_before_destroy: lifecycle.create_before_destroy,
-        prevent_destroy: lifecycle.prevent_destroy.unwrap_or_default(),
+        prevent_destroy: lifecycle.prevent_destroy,
+        prevent_destroy_when: lifecycle.prevent_destroy_when.as_deref().map(Arc::from),
+        replace_triggered_by: lifecycle.replace_triggered_by.iter().map(|text| interner.get(text)).collect(),
         ignore_changes: lifecycle.ignore_changes.iter().map(|text| interner.get(text)).collect(),
         preconditions: lifecycle.preconditions.iter().map(written).collect(),
         postconditions: lifecycle.postconditions.iter().map(written).collect(),
+        policies: spec.management_policies.as_ref().map(|all| all.iter().map(|text| interner.get(text)).collect()),
         deletion_policy: match spec.deletion_policy.unwrap_or_default() {
             api::DeletionPolicy::Delete => DeletionPolicy::Delete,
             api::DeletionPolicy::Orphan => DeletionPolicy::Orphan,
@@ -116,6 +121,8 @@ impl Draft {
         self.check();
         let (ignore_changes, faults) = lifecycle::ignore_changes(&self.ignore_changes);
         self.problems.extend(faults);
+        let (policies, faults) = lifecycle::policies(self.policies.as_deref());
+        self.problems.extend(faults);
         let repetition = self.repetition(interner);
         let (template, mut references, faults) = self.template(config, interner);
         self.problems.extend(faults);
@@ -124,8 +131,15 @@ impl Draft {
         };
         let preconditions = conditions(&mut self.preconditions, Moment::Before);
         let postconditions = conditions(&mut self.postconditions, Moment::After);
+        let (triggers, faults) =
+            lifecycle::replace_triggered_by(&self.replace_triggered_by, self.variables(), &mut references, interner);
+        self.problems.extend(faults);
+        let prevent_destroy_when = self.prevent_destroy_when(&mut references, interner);
         let inputs = self.inputs();
         self.refuse_undeclared(&inputs, &template, &spec(&["config"]));
+        if let Some(template) = &prevent_destroy_when {
+            self.refuse_undeclared(&inputs, template, &spec(&["lifecycle", "preventDestroyWhen"]));
+        }
         let publish = self.publications(&inputs, &mut references, interner);
         references.extend(repetition.iter().flat_map(|repetition| repetition.references.iter().cloned()));
         self.refer_to_dependencies(&mut references, interner);
@@ -146,10 +160,13 @@ impl Draft {
             each: None,
             references: references.into(),
             create_before_destroy: self.create_before_destroy,
-            prevent_destroy: self.prevent_destroy,
+            prevent_destroy: self.prevent_destroy.unwrap_or_default(),
+            prevent_destroy_when,
             ignore_changes,
             preconditions,
             postconditions,
+            triggers,
+            policies,
             deletion_policy: self.deletion_policy,
             import: self.import.map(|id| ImportRequest { id }),
             service_account: self.service_account,
@@ -216,13 +233,18 @@ impl Draft {
         timeouts
     }
 
-    fn template(&self, config: Option<&Tree>, interner: &mut Interner) -> (Template, Vec<Reference>, Diagnostics) {
-        let at = Path(vec![name("spec", interner), name("config", interner)]);
-        let variables: &'static [Variable] = match (&self.count, &self.for_each) {
+    /// What expressions can read besides other objects.
+    fn variables(&self) -> &'static [Variable] {
+        match (&self.count, &self.for_each) {
             (Some(_), _) => &[Variable::Inputs, Variable::Count],
             (None, Some(_)) => &[Variable::Inputs, Variable::Each],
             (None, None) => &[Variable::Inputs],
-        };
+        }
+    }
+
+    fn template(&self, config: Option<&Tree>, interner: &mut Interner) -> (Template, Vec<Reference>, Diagnostics) {
+        let at = Path(vec![name("spec", interner), name("config", interner)]);
+        let variables = self.variables();
         match config {
             Some(tree) if matches!(tree.node, Node::Map(_)) => Template::parse(tree, &at, variables, interner),
             _ => (Template::literal(crate::model::Value::map::<Arc<str>>([])), Vec::new(), Vec::new()),
@@ -268,6 +290,25 @@ impl Draft {
         }
         let references = references.into();
         (repeat.is_some() || enabled.is_some()).then_some(Repetition { repeat, enabled, references })
+    }
+
+    fn prevent_destroy_when(&mut self, references: &mut Vec<Reference>, interner: &mut Interner) -> Option<Template> {
+        let text = self.prevent_destroy_when.take()?;
+        let at = spec(&["lifecycle", "preventDestroyWhen"]);
+        if self.prevent_destroy.is_some() {
+            let hint = "keep one of them";
+            self.problem(Reason::InvalidManifest, at.clone(), "`preventDestroy` is given as well", hint);
+        }
+        let tree = Tree { line: 0, node: Node::String(text.clone()) };
+        let (template, found, faults) = Template::parse(&tree, &at, self.variables(), interner);
+        let is_text = faults.is_empty() && template.as_literal().is_some();
+        if is_text {
+            let hint = "write it as `${...}`; for a fixed value use `preventDestroy`";
+            self.problem(Reason::InvalidExpression, at, format!("`{text}` is no expression"), hint);
+        }
+        references.extend(found);
+        self.problems.extend(faults);
+        Some(template)
     }
 
     fn refer_to_dependencies(&mut self, references: &mut Vec<Reference>, interner: &mut Interner) {

@@ -120,6 +120,14 @@ impl Template {
         }
     }
 
+    /// How many segments follow the root, when the template is a text that is one plain path.
+    pub fn depth(&self) -> Option<usize> {
+        match &self.0 {
+            Node::Path(access) => Some(access.depth()),
+            _ => None,
+        }
+    }
+
     /// The value in the given scope. Unknown and sensitive marks are as fine as the paths read. `Err` holds one
     /// diagnostic for each expression that failed, with its path below `spec.config` and without address.
     pub fn evaluate(&self, scope: &dyn Scope) -> Result<Value, Diagnostics> {

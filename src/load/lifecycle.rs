@@ -4,8 +4,12 @@
 
 use std::sync::Arc;
 
-use super::IgnoredChange;
 use super::decode::field;
+use super::expression::Variable;
+use super::intern::Interner;
+use super::suggest::closest;
+use super::tree::{Node, Tree};
+use super::{IgnoredChange, Policies, Reference, Template, Trigger};
 use crate::model::{Diagnostic, Diagnostics, Path, Reason, Severity};
 
 /// `lifecycle.ignoreChanges`: paths into the configuration, or `all`. What only a schema can tell is left to planning.
@@ -37,7 +41,65 @@ pub(super) fn ignore_changes(texts: &[Arc<str>]) -> (Arc<[IgnoredChange]>, Diagn
     (ignored.into(), found)
 }
 
-/// The place of an entry.
+/// `lifecycle.replaceTriggeredBy`: paths into Resources, which are dependencies as well.
+pub(super) fn replace_triggered_by(
+    texts: &[Arc<str>],
+    variables: &'static [Variable],
+    references: &mut Vec<Reference>,
+    interner: &mut Interner,
+) -> (Arc<[Trigger]>, Diagnostics) {
+    let mut found = Diagnostics::new();
+    let mut triggers = Vec::with_capacity(texts.len());
+    for (index, text) in texts.iter().enumerate() {
+        let at = replace_triggered_by_path(index);
+        let tree = Tree { line: 0, node: Node::String(format!("${{{text}}}").into()) };
+        let (path, targets, faults) = Template::parse(&tree, &at, variables, interner);
+        match path.depth() {
+            Some(depth) if targets.len() == 1 => {
+                triggers.push(Trigger { text: text.clone(), path, depth });
+                references.extend(targets);
+            }
+            _ if faults.is_empty() => {
+                let what = format!("`{text}` names no Resource");
+                let hint = "write a Resource, an instance or an attribute, such as `app_key`, `web[0]` or `app_key.id`";
+                found.push(Diagnostic::general(Reason::InvalidManifest, what).at(at).hint(hint));
+            }
+            _ => found.extend(faults),
+        }
+    }
+    (triggers.into(), found)
+}
+
+/// The place of an entry of `replaceTriggeredBy`.
+pub(crate) fn replace_triggered_by_path(index: usize) -> Path {
+    field(&["spec", "lifecycle", "replaceTriggeredBy"]).index(index)
+}
+
+/// `managementPolicies`: what may be done; without it everything.
+pub(super) fn policies(texts: Option<&[Arc<str>]>) -> (Policies, Diagnostics) {
+    const KNOWN: [&str; 5] = ["Observe", "Create", "Update", "Replace", "Delete"];
+    let Some(texts) = texts else { return (Policies::default(), Diagnostics::new()) };
+    let at = field(&["spec", "managementPolicies"]);
+    let has = |name: &str| texts.iter().any(|text| text.as_ref() == name);
+    let mut found = Diagnostics::new();
+    for (index, text) in texts.iter().enumerate().filter(|(_, text)| !KNOWN.contains(&text.as_ref())) {
+        let what = format!("`{text}` is no policy");
+        let hint = match closest(text, KNOWN) {
+            Some(meant) => format!("did you mean `{meant}`?"),
+            None => format!("known are {}", KNOWN.join(", ")),
+        };
+        found.push(Diagnostic::general(Reason::InvalidManifest, what).at(at.index(index)).hint(hint));
+    }
+    if !has("Observe") && found.is_empty() {
+        let what = "`Observe` is missing: nothing can be done with an object that is not read";
+        found.push(Diagnostic::general(Reason::InvalidManifest, what).at(at).hint("add `Observe`"));
+    }
+    let policies =
+        Policies { create: has("Create"), update: has("Update"), replace: has("Replace"), delete: has("Delete") };
+    (policies, found)
+}
+
+/// The place of an entry of `ignoreChanges`.
 pub(crate) fn ignore_changes_path(index: usize) -> Path {
     field(&["spec", "lifecycle", "ignoreChanges"]).index(index)
 }

@@ -142,6 +142,7 @@ const SPEC: &[&str] = &[
     "import",
     "inputs",
     "lifecycle",
+    "managementPolicies",
     "publish",
     "serviceAccountName",
     "suspend",
@@ -149,8 +150,15 @@ const SPEC: &[&str] = &[
     "type",
 ];
 
-const LIFECYCLE: &[&str] =
-    &["createBeforeDestroy", "ignoreChanges", "postconditions", "preconditions", "preventDestroy"];
+const LIFECYCLE: &[&str] = &[
+    "createBeforeDestroy",
+    "ignoreChanges",
+    "postconditions",
+    "preconditions",
+    "preventDestroy",
+    "preventDestroyWhen",
+    "replaceTriggeredBy",
+];
 
 impl Reading<'_> {
     fn source(&self, line: usize) -> Source {
@@ -279,6 +287,10 @@ impl Reading<'_> {
                         self.problem(value.line, field(&at), what, meant);
                     }
                 },
+                "managementPolicies" if !matches!(value.node, Node::Null) => {
+                    draft.policies = Some(self.texts(value, &at, interner));
+                }
+                "managementPolicies" => {}
                 "import" => {
                     for entry in self.entries(value, &at) {
                         match entry.key.as_ref() {
@@ -331,10 +343,12 @@ impl Reading<'_> {
             let place = [at[0], at[1], entry.key.as_ref()];
             match entry.key.as_ref() {
                 "createBeforeDestroy" => draft.create_before_destroy = self.boolean(&entry.value, &place),
-                "preventDestroy" => draft.prevent_destroy = self.boolean(&entry.value, &place).unwrap_or_default(),
+                "preventDestroy" => draft.prevent_destroy = self.boolean(&entry.value, &place),
+                "preventDestroyWhen" => draft.prevent_destroy_when = self.text(&entry.value, &place),
                 "ignoreChanges" => draft.ignore_changes = self.texts(&entry.value, &place, interner),
                 "preconditions" => draft.preconditions = self.conditions(&entry.value, Moment::Before),
                 "postconditions" => draft.postconditions = self.conditions(&entry.value, Moment::After),
+                "replaceTriggeredBy" => draft.replace_triggered_by = self.texts(&entry.value, &place, interner),
                 _ => self.unknown(entry, &at, LIFECYCLE),
             }
         }

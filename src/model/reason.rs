@@ -99,6 +99,8 @@ reasons! {
     StillUsed,
     /// Create-before-destroy cannot work, since both objects would have one identity.
     FixedIdentity,
+    /// `managementPolicies` does not allow what would have to be done.
+    ActionNotAllowed,
     /// Suspended by `spec.suspend` or the annotation `purlin.dev/paused`.
     Suspended,
     /// The plan is about other objects (`--target`), so this one is left as it is.

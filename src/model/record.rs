@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use sha2::{Digest, Sha256};
 
 use super::{Address, DataRef, DeposedKey, Operation, Value};
 
@@ -54,6 +55,47 @@ pub struct RecordedObject {
     pub provider_config: Arc<str>,
     /// As which service account (or local user: empty) it was made; a destroy acts as the same.
     pub service_account: Arc<str>,
+    /// Which create or update made it what it is.
+    pub revision: Revision,
+    /// What `lifecycle.replaceTriggeredBy` saw last; `None` without it.
+    pub triggers: Option<Arc<Triggers>>,
+}
+
+/// What an object has seen of those that trigger its replacement.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Triggers {
+    /// Drawn for this object, so that fingerprints tell nothing about values.
+    pub salt: u64,
+    /// One for each entry.
+    pub seen: Vec<SeenTrigger>,
+}
+
+/// One entry of `replaceTriggeredBy`, as it was seen last.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SeenTrigger {
+    /// The entry as it was written.
+    pub entry: Arc<str>,
+    /// The objects that it meant, each with a fingerprint.
+    pub targets: Vec<(Address, u64)>,
+}
+
+/// Tells the create or update that made an object what it is from every other one. All zero: it was imported, or
+/// recorded before there were revisions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Revision {
+    /// The epoch of its intent: later ones of one record are greater.
+    pub epoch: u64,
+    /// A digest of its operation id, since a record that is made anew counts epochs anew.
+    pub operation: u64,
+}
+
+impl Revision {
+    /// Of the operation of that id.
+    pub fn new(epoch: u64, operation_id: &str) -> Self {
+        let digest: [u8; 32] = Sha256::digest(operation_id).into();
+        let (first, _) = digest.split_first_chunk().expect("a digest has 32 bytes");
+        Self { epoch, operation: u64::from_le_bytes(*first) }
+    }
 }
 
 impl RecordedObject {

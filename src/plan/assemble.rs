@@ -1,14 +1,17 @@
 //! From decisions to the plan: changes in address order, what the executor needs for each step, and what is to be told.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::draft::{Block, Draft, LeftoverDraft};
 use super::inherit::Inheritance;
 use super::scene::{Id, Scene, Subject};
-use super::{EffectiveLifecycle, Mode, Plan, Prepared, draw, families, select, settle};
-use crate::load::{DeletionPolicy, Instance};
+use super::seen::Seen;
+use super::{EffectiveLifecycle, Mode, Plan, Prepared, draw, families, protect, select, settle, trigger};
+use crate::load::Instance;
 use crate::model::{
-    Action, Address, Change, DeposedKey, Diagnostic, Diagnostics, Reason, RecordedObject, ReplaceOrder, Severity, Value,
+    Action, Address, Change, DeposedKey, Diagnostic, Diagnostics, Reason, RecordedObject, ReplaceOrder, Severity,
+    Triggers, Value,
 };
 
 /// How many objects of a chain are told before it is cut.
@@ -28,6 +31,7 @@ pub(super) fn assemble(scene: &Scene<'_>, drafts: Vec<Option<Draft>>, flags: &In
     let mut diagnostics = Told { found: Vec::new() };
     warn_of_orphans(scene, &drafts, &mut diagnostics);
     let again = must_run_again(scene, &drafts);
+    let mut expressed = expressed(scene, &drafts);
     let mut prepared = Vec::new();
     for (id, draft) in drafts.into_iter().enumerate() {
         let Some(mut draft) = draft else { continue };
@@ -40,7 +44,7 @@ pub(super) fn assemble(scene: &Scene<'_>, drafts: Vec<Option<Draft>>, flags: &In
             draft_diagnostics(scene, id, &mut draft, flags, &mut diagnostics);
         }
         let blocked = draft.block.as_deref().map(Block::reason);
-        if let Some(step) = prepare(scene, id, &mut draft, flags) {
+        if let Some(step) = prepare(scene, id, &mut draft, flags_of(scene, id, flags, &mut expressed)) {
             prepared.push((subject.address.clone(), step));
         }
         select::at_rest(&mut draft);
@@ -161,9 +165,47 @@ fn leftover_change(scene: &Scene<'_>, id: Id, leftover: LeftoverDraft) -> Change
     }
 }
 
+/// The flags to record with an object, where more than its own spec decides them.
+#[derive(Clone)]
+struct Flags {
+    create_first: bool,
+    expressed: Expressed,
+}
+
+/// What expressions decide about the record of an object.
+#[derive(Clone, Default)]
+struct Expressed {
+    prevent_destroy: bool,
+    triggers: Option<Arc<Triggers>>,
+}
+
+fn flags_of(scene: &Scene<'_>, id: Id, flags: &Inheritance, expressed: &mut BTreeMap<Id, Expressed>) -> Flags {
+    let own = || {
+        let prevent_destroy = scene.subjects[id].instance.is_some_and(|instance| instance.prevent_destroy);
+        Expressed { prevent_destroy, triggers: None }
+    };
+    Flags { create_first: flags.is_on(id), expressed: expressed.remove(&id).unwrap_or_else(own) }
+}
+
+/// What is to be recorded of wanted objects where expressions decide it: their protection, and what triggers them.
+fn expressed(scene: &Scene<'_>, drafts: &[Option<Draft>]) -> BTreeMap<Id, Expressed> {
+    let seen = Seen { scene, drafts };
+    let asks = |instance: &&Arc<Instance>| instance.prevent_destroy_when.is_some() || !instance.triggers.is_empty();
+    let one = |(id, subject): (Id, &Subject<'_>)| {
+        let instance = subject.instance.filter(|instance| subject.wanted && asks(instance))?;
+        let before = subject.current();
+        let known = before.and_then(|before| before.triggers.as_ref()).map(|triggers| triggers.salt);
+        let salt = known.unwrap_or_else(|| draw::salt(scene.options.seed, subject.address));
+        let triggers = (!instance.triggers.is_empty()).then(|| Arc::new(trigger::seen_in_plan(&seen, instance, salt)));
+        let before = before.is_some_and(|object| object.prevent_destroy);
+        Some((id, Expressed { prevent_destroy: protect::recorded(instance, &seen, before), triggers }))
+    };
+    scene.subjects.iter().enumerate().filter_map(one).collect()
+}
+
 /// What the executor needs for a step `C(x)`. An object that stays as it is gets a record-only step when its record
 /// does not say what it should.
-fn prepare(scene: &Scene<'_>, id: Id, draft: &mut Draft, flags: &Inheritance) -> Option<Prepared> {
+fn prepare(scene: &Scene<'_>, id: Id, draft: &mut Draft, flags: Flags) -> Option<Prepared> {
     let subject = scene.subjects[id];
     if scene.options.mode == Mode::RefreshOnly {
         return follow(scene, id, draft);
@@ -171,14 +213,14 @@ fn prepare(scene: &Scene<'_>, id: Id, draft: &mut Draft, flags: &Inheritance) ->
     let instance = subject.instance.filter(|_| subject.wanted && !scene.running.contains_key(&id))?;
     if draft.action == Action::NoOp {
         let object = draft.prior.clone()?;
-        draft.because = record_only(subject, instance, &object, draft, flags.is_on(id)).map(str::to_owned);
+        draft.because = record_only(subject, instance, &object, draft, &flags).map(str::to_owned);
         draft.because.as_ref()?;
         draft.action = Action::Record;
         return Some(Prepared {
             config: Value::Null,
             planned: object.value.clone(),
             private: object.private.clone(),
-            recorded: recorded(instance, Some(&object), flags.is_on(id), object.schema_version),
+            recorded: recorded(instance, Some(&object), flags, object.schema_version),
             prior: Some(object),
             publish_again: draft.copies_drifted,
             ..prepared_from(scene, id, draft.action)
@@ -197,7 +239,12 @@ fn prepare(scene: &Scene<'_>, id: Id, draft: &mut Draft, flags: &Inheritance) ->
         entropy: draw::entropy(scene.options.seed, subject.address),
         replace_paths: planned.replace_paths.clone(),
         identity: planned.identity.clone(),
-        recorded: recorded(instance, base, flags.is_on(id) || draft.forget, version),
+        recorded: recorded(
+            instance,
+            base,
+            Flags { create_first: flags.create_first || draft.forget, ..flags },
+            version,
+        ),
         publish_again: draft.copies_drifted,
         ..prepared_from(scene, id, draft.action)
     })
@@ -240,7 +287,7 @@ fn prepared_from(scene: &Scene<'_>, id: Id, action: Action) -> Prepared {
 }
 
 /// What is to be recorded with an object: its flags, its direct dependencies, and as whom it is managed.
-fn recorded(instance: &Instance, base: Option<&Arc<RecordedObject>>, flag: bool, version: u64) -> RecordedObject {
+fn recorded(instance: &Instance, base: Option<&Arc<RecordedObject>>, flags: Flags, version: u64) -> RecordedObject {
     let object = base.map_or_else(RecordedObject::default, |object| object.as_ref().clone());
     let dependencies = match base {
         Some(base) if targets(instance).eq(base.dependencies.iter()) => base.dependencies.clone(),
@@ -249,9 +296,10 @@ fn recorded(instance: &Instance, base: Option<&Arc<RecordedObject>>, flag: bool,
     RecordedObject {
         schema_version: version,
         dependencies,
-        create_before_destroy: flag,
-        prevent_destroy: instance.prevent_destroy,
-        skip_destroy: instance.deletion_policy == DeletionPolicy::Orphan,
+        create_before_destroy: flags.create_first,
+        prevent_destroy: flags.expressed.prevent_destroy,
+        triggers: flags.expressed.triggers,
+        skip_destroy: instance.keeps_object(),
         service_account: instance.service_account.clone(),
         ..object
     }
@@ -270,13 +318,14 @@ fn record_only(
     instance: &Instance,
     object: &RecordedObject,
     draft: &Draft,
-    flag: bool,
+    flags: &Flags,
 ) -> Option<&'static str> {
     let rules = [
         (!targets(instance).eq(object.dependencies.iter()), "its dependencies changed"),
-        (object.create_before_destroy != flag, "its create-before-destroy flag changed"),
-        (object.prevent_destroy != instance.prevent_destroy, "`preventDestroy` changed"),
-        (object.skip_destroy != (instance.deletion_policy == DeletionPolicy::Orphan), "`deletionPolicy` changed"),
+        (object.create_before_destroy != flags.create_first, "its create-before-destroy flag changed"),
+        (object.prevent_destroy != flags.expressed.prevent_destroy, "`preventDestroy` changed"),
+        (object.skip_destroy != instance.keeps_object(), "what happens to it in the end changed"),
+        (object.triggers != flags.expressed.triggers, "what triggers its replacement was seen anew"),
         (object.service_account != instance.service_account, "its service account changed"),
         (
             subject.record.is_some_and(|record| record.uid != instance.uid),
@@ -406,6 +455,19 @@ fn warn_of_orphans(scene: &Scene<'_>, drafts: &[Option<Draft>], told: &mut Told)
         })
     };
     for (id, draft) in drafts.iter().enumerate() {
+        let Some(drafted) = draft else { continue };
+        let leftovers = drafted.leftovers.iter().filter(|leftover| leftover.action == Action::Forget);
+        let kept = leftovers.filter(|leftover| leftover.exists).flat_map(|leftover| {
+            let targets = scene.leftover_used(id, &leftover.object);
+            targets.into_iter().map(|used| (leftover.key, used))
+        });
+        for (key, used) in kept.filter(|(_, used)| destroyed(*used)) {
+            let what = format!(
+                "the old object (deposed {key}) stays, and `{}`, which it used, is destroyed",
+                scene.address(used)
+            );
+            told.extend(id, [Diagnostic::warning(scene.address(id), Reason::OrphanUsesDestroyed, what)]);
+        }
         // An object that is gone needs nothing any more.
         if !draft.as_ref().is_some_and(|draft| draft.forget && draft.prior.is_some()) {
             continue;

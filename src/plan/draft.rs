@@ -74,6 +74,8 @@ pub(super) struct LeftoverDraft {
     pub action: Action,
     pub block: Option<Box<Block>>,
     pub because: Option<String>,
+    /// Whether it is still there, as far as is known.
+    pub exists: bool,
 }
 
 impl Block {

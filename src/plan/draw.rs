@@ -12,6 +12,13 @@ pub(super) fn entropy(seed: u64, address: &Address) -> [u8; 16] {
     bytes
 }
 
+/// The salt of fingerprints of an object that had none.
+pub(super) fn salt(seed: u64, address: &Address) -> u64 {
+    let digest = hash(seed, address, "salt", 0);
+    let (first, _) = digest.split_first_chunk().expect("a digest has 32 bytes");
+    u64::from_le_bytes(*first)
+}
+
 /// The key under which a create-first replacement keeps the old object. No leftover of the object has it.
 pub(super) fn deposed_key(seed: u64, address: &Address, record: Option<&Record>) -> DeposedKey {
     let free = |key: &DeposedKey| record.is_none_or(|record| !record.deposed.contains_key(key));

@@ -9,11 +9,12 @@ use std::sync::Arc;
 
 use super::conform::{below_config, conform, located};
 use super::progress::marked;
-use super::{Prepared, contract, ignore, marks};
+use super::trigger::Revisions;
+use super::{Prepared, contract, ignore, marks, protect, trigger};
 use crate::load::expression::Scope;
 use crate::load::{Instance, Own};
 use crate::model::{
-    Address, Diagnostic, Diagnostics, Path, PlanRequest, PlanResponse, Reason, Schema, Severity, Value,
+    Address, Diagnostic, Diagnostics, Path, PlanRequest, PlanResponse, Reason, RecordedObject, Schema, Severity, Value,
 };
 
 /// The final plan of a step: what `apply` is asked to do, and what its result is checked against.
@@ -69,6 +70,23 @@ pub fn rehearsal(
         entropy: prepared.entropy,
         planned_before: Some(prepared.planned.clone()),
     })
+}
+
+/// What is to be recorded with the object of a step: what expressions decide about it is known now.
+pub fn recorded(
+    prepared: &Prepared,
+    instance: Option<&Instance>,
+    scope: &dyn Scope,
+    revisions: &Revisions<'_>,
+) -> RecordedObject {
+    let mut recorded = prepared.recorded.clone();
+    if let Some(instance) = instance {
+        if let Some(triggers) = &recorded.triggers {
+            recorded.triggers = Some(Arc::new(trigger::seen_now(instance, scope, revisions, triggers.salt)));
+        }
+        recorded.prevent_destroy = protect::recorded(instance, scope, recorded.prevent_destroy);
+    }
+    recorded
 }
 
 /// Takes the driver's final plan. What was known in the plan must be equal, and the action the same, except that an

@@ -94,6 +94,7 @@ pub(super) fn leftovers(scene: &Scene<'_>, id: Id, refreshed: Vec<(DeposedKey, R
             action: Action::Destroy,
             block: None,
             because: Some("left over from a replacement".to_owned()),
+            exists: true,
         };
         if scene.running_leftovers.contains_key(&(id, *key)) {
             draft.because = Some("a step of it is running".to_owned());
@@ -103,7 +104,8 @@ pub(super) fn leftovers(scene: &Scene<'_>, id: Id, refreshed: Vec<(DeposedKey, R
             _ if scene.options.mode == Mode::RefreshOnly => leave(subject, &mut draft, refreshed.remove(key)),
             Some(block) => draft.block(block),
             None => match going(scene, subject, object, refreshed.remove(key)) {
-                Going::Goes { action, because, .. } => {
+                Going::Goes { action, because, object: now } => {
+                    draft.exists = now.is_some();
                     draft.action = action;
                     draft.because = Some(because);
                     // Its own flag counts too, as in Terraform: it was deposed under that promise.
@@ -164,7 +166,12 @@ fn going(scene: &Scene<'_>, subject: Subject<'_>, object: &Arc<RecordedObject>, 
         (false, ..) => "no longer wanted",
     };
     if subject.keeps_object(object) {
-        let because = format!("{because}; the object stays (`deletionPolicy: Orphan`)");
+        let why = match subject.live_spec() {
+            Some(instance) if !instance.policies.delete => "without the policy `Delete`",
+            Some(_) => "`deletionPolicy: Orphan`",
+            None => "as its Resource said",
+        };
+        let because = format!("{because}; the object stays ({why})");
         return Going::Goes { action: Action::Forget, because, object: Some(now) };
     }
     if subject.prevents_destroy(object) {

@@ -50,6 +50,8 @@ pub(super) enum Replacement {
     Tainted,
     Requested,
     Interrupted,
+    /// `replaceTriggeredBy`, and what it saw.
+    Triggered(String),
     /// These attributes cannot be changed in place.
     Attributes(Vec<Path>),
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use indexmap::IndexMap;
 
 use super::{Mode, PlanOptions, Refresh, RunningStep, Types, select};
-use crate::load::{Config, DeletionPolicy, Expansion, Family, Instance, Reference};
+use crate::load::{Config, Expansion, Family, Instance, Reference};
 use crate::model::{Address, DeposedKey, InstanceKey, Record, Recorded, RecordedObject, Severity};
 
 /// The number of an object. Numbers follow address order.
@@ -99,7 +99,7 @@ impl<'a> Subject<'a> {
 
     /// Whether the object stays when it is not wanted any more. The live spec decides while there is one.
     pub fn keeps_object(&self, object: &RecordedObject) -> bool {
-        self.live_spec().map_or(object.skip_destroy, |instance| instance.deletion_policy == DeletionPolicy::Orphan)
+        self.live_spec().map_or(object.skip_destroy, Instance::keeps_object)
     }
 }
 

@@ -3,12 +3,14 @@
 
 mod conflict;
 mod hold;
+mod ring;
 
 use super::draft::{Block, Draft};
 use super::inherit::{self, Inheritance, Subject as Flagged};
 use super::leaving::all_destroys_held;
+use super::protect;
 use super::scene::{Id, Scene};
-use crate::load::DeletionPolicy;
+use super::seen::Seen;
 use crate::model::{Action, Diagnostic, Reason, Value};
 
 /// With so many leftovers no further create-first replacement is made: whatever makes them fail to go would make more.
@@ -24,7 +26,16 @@ pub(super) fn settle(scene: &Scene<'_>, drafts: &mut [Option<Draft>]) -> (Inheri
                 draft.create_first = draft.forget || flags.is_on(id);
             }
         }
-        let refused = refusals(scene, drafts, &flags);
+        let protect::Refusals { objects: mut refused, leftovers } = protect::refusals(&Seen { scene, drafts });
+        for (id, position, block) in leftovers {
+            if let Some(draft) = &mut drafts[id] {
+                draft.leftovers[position].block(block);
+            }
+        }
+        refused.extend(refusals(scene, drafts, &flags));
+        refused.extend(ring::refusals(scene, drafts));
+        refused.sort_by_key(|(id, _)| *id);
+        refused.dedup_by_key(|(id, _)| *id);
         if !refused.is_empty() {
             let again = block_and_reset(scene, drafts, refused, |_| true);
             if again.is_empty() {
@@ -47,8 +58,7 @@ fn flagged(scene: &Scene<'_>, drafts: &[Option<Draft>]) -> Vec<Flagged> {
         let orphaned = |draft: &Draft| draft.action == Action::Replace && draft.forget;
         let orphaned = drafts[id].as_ref().is_some_and(orphaned);
         let explicit = subject.instance.is_some_and(|instance| {
-            instance.create_before_destroy == Some(true)
-                || (orphaned && instance.deletion_policy == DeletionPolicy::Orphan)
+            instance.create_before_destroy == Some(true) || (orphaned && instance.keeps_object())
         });
         let leftovers = subject.record.iter().flat_map(|record| record.deposed.values());
         let recorded = scene.running.get(&id).and_then(|running| running.recorded.as_ref()).or(subject.current());
@@ -79,8 +89,6 @@ fn refusals(scene: &Scene<'_>, drafts: &[Option<Draft>], flags: &Inheritance) ->
         };
         refused.extend(refusal.map(|block| (id, block)));
     }
-    refused.sort_by_key(|(id, _)| *id);
-    refused.dedup_by_key(|(id, _)| *id);
     refused
 }
 

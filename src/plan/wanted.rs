@@ -8,14 +8,15 @@ use std::sync::Arc;
 use super::conditions::{self, Checked};
 use super::conform::{conform, located};
 use super::draft::{Block, Draft, Planned};
+use super::policy::{self, Policy};
 use super::progress::{Next, Progress, Refreshed, Replacement, Topic, decided, marked};
 use super::scene::{Id, Scene, Subject};
 use super::seen::{Evaluate, Seen};
-use super::{Question, contract, draw, ignore};
+use super::{Question, contract, draw, ignore, trigger};
 use crate::load::{Instance, Reference};
 use crate::model::{
-    Action, Diagnostic, Diagnostics, DriverError, ObjectStatus, PlanRequest, PlanResponse, Reason, RecordedObject,
-    Severity, Value,
+    Action, Diagnostic, Diagnostics, DriverError, ObjectStatus, Path, PlanRequest, PlanResponse, Reason,
+    RecordedObject, Severity, Value,
 };
 
 /// The id to import the object by, when it has no object yet. It is ignored once there is one, and while a replacement
@@ -49,6 +50,9 @@ pub(super) fn evaluate(seen: &Seen<'_, '_>, evaluator: &dyn Evaluate, id: Id, pr
         let block = Block::failed(subject.address, "the object could not be read", error.clone());
         return decided(Draft::blocked(block, subject.current()));
     }
+    if instance.policies.only_observe() {
+        return decided(observed(subject, progress));
+    }
     let block = |diagnostics| {
         let block = Block { diagnostics, waiting_for: Vec::new(), held: false, frozen: false };
         decided(Draft::blocked(block, subject.current()))
@@ -77,7 +81,33 @@ pub(super) fn evaluate(seen: &Seen<'_, '_>, evaluator: &dyn Evaluate, id: Id, pr
         None => plan_new(scene, id, progress),
         Some(ObjectStatus::Tainted) => replace(scene, id, progress, Replacement::Tainted),
         Some(_) if replacement_requested(scene, id) => replace(scene, id, progress, Replacement::Requested),
-        Some(_) => ask_plan(scene, id, progress, prior(subject, progress)),
+        Some(_) => {
+            let prior = prior(subject, progress);
+            match prior.as_ref().map_or(Ok(None), |prior| trigger::fired(seen, id, prior)) {
+                Ok(None) => ask_plan(scene, id, progress, prior),
+                Ok(Some(because)) => replace(scene, id, progress, Replacement::Triggered(because)),
+                Err(block) => decided(Draft::blocked(*block, subject.current())),
+            }
+        }
+    }
+}
+
+/// An object that is only looked at: it is what it is.
+fn observed(subject: Subject<'_>, progress: &mut Progress) -> Draft {
+    match prior(subject, progress) {
+        Some(object) => kept(subject, progress, &object, object.value.clone()),
+        None => {
+            let why = absent_why(progress);
+            let block = policy::refuse(subject, Policy::Create, why).expect("`only_observe` allows no create");
+            Draft::blocked(block, None)
+        }
+    }
+}
+
+fn absent_why(progress: &Progress) -> &'static str {
+    match progress.current {
+        Some(Refreshed::Gone) => "it does not exist any more",
+        _ => "there is none yet",
     }
 }
 
@@ -152,6 +182,14 @@ fn plan_new(scene: &Scene<'_>, id: Id, progress: &mut Progress) -> Next {
         let held = Block::held(Diagnostic::error(subject.address, Reason::NamespaceTerminating, what));
         return decided(Draft::blocked(held, prior(subject, progress).as_ref().and(subject.current())));
     }
+    // Whoever may replace may make the new object, also when the old one is gone already.
+    let pending = subject.record.is_some_and(|record| record.replacement_pending);
+    if progress.replacement.is_none()
+        && !pending
+        && let Some(block) = policy::refuse(subject, Policy::Create, absent_why(progress))
+    {
+        return decided(Draft::blocked(block, None));
+    }
     ask_plan(scene, id, progress, None)
 }
 
@@ -160,15 +198,16 @@ fn plan_new(scene: &Scene<'_>, id: Id, progress: &mut Progress) -> Next {
 fn replace(scene: &Scene<'_>, id: Id, progress: &mut Progress, replacement: Replacement) -> Next {
     let subject = scene.subjects[id];
     let old = prior(subject, progress);
+    let paths = match &replacement {
+        Replacement::Attributes(paths) => &paths[..],
+        _ => &[],
+    };
+    let why = replaced_why(paths, replacement.because());
+    if let Some(block) = policy::refuse(subject, Policy::Replace, &why) {
+        return decided(Draft::blocked(block, subject.current()));
+    }
     let prevented = |old: &Arc<RecordedObject>| subject.prevents_destroy(old) && !subject.keeps_object(old);
     if old.as_ref().is_some_and(prevented) {
-        let why = match &replacement {
-            Replacement::Attributes(paths) => {
-                let names: Vec<String> = paths.iter().map(|path| format!("`{path}`")).collect();
-                format!("{} cannot be changed in place", names.join(", "))
-            }
-            other => format!("it is {}", other.because()),
-        };
         let what = format!("the object must be replaced, and `preventDestroy` forbids to destroy it: {why}");
         return decided(Draft::blocked(prevented_block(scene, subject, what), subject.current()));
     }
@@ -176,13 +215,26 @@ fn replace(scene: &Scene<'_>, id: Id, progress: &mut Progress, replacement: Repl
     plan_new(scene, id, progress)
 }
 
-/// A destroy that `preventDestroy` forbids, with the ways out.
+/// Why an object is to be replaced: the attributes that force it, or what else is the matter.
+pub(super) fn replaced_why(paths: &[Path], because: &str) -> String {
+    if paths.is_empty() {
+        return format!("it is {because}");
+    }
+    let names: Vec<String> = paths.iter().map(|path| format!("`{path}`")).collect();
+    format!("{} cannot be changed in place", names.join(", "))
+}
+
+/// A destroy that `preventDestroy` or `preventDestroyWhen` forbids, with the ways out.
 pub(super) fn prevented_block(scene: &Scene<'_>, subject: Subject<'_>, what: String) -> Block {
     let local = scene.options.destroy_orphans;
+    let way_out = match subject.live_spec().and_then(|instance| instance.prevent_destroy_when.as_ref()) {
+        Some(_) => "see to it that `spec.lifecycle.preventDestroyWhen` is false",
+        None => "set `spec.lifecycle.preventDestroy: false`",
+    };
     let hint = match (subject.live_spec(), local) {
-        (Some(_), false) => "set `spec.lifecycle.preventDestroy: false`".to_owned(),
+        (Some(_), false) => way_out.to_owned(),
         (Some(_), true) => format!(
-            "set `spec.lifecycle.preventDestroy: false`, or run `purlin state unprotect {}` when it is to be destroyed \
+            "{way_out}, or run `purlin state unprotect {}` when it is to be destroyed \
              without its manifest",
             subject.address
         ),
@@ -252,6 +304,9 @@ fn judge(scene: &Scene<'_>, id: Id, progress: &mut Progress, response: PlanRespo
     }
     if base.status == ObjectStatus::Interrupted {
         return Ok(replace(scene, id, progress, Replacement::Interrupted));
+    }
+    if let Some(block) = policy::refuse(subject, Policy::Update, &policy::differences(&base.value, &response.planned)) {
+        return Ok(decided(Draft::blocked(block, subject.current())));
     }
     let because = progress.imported.is_some().then(|| "imported".to_owned());
     Ok(decided(Draft { because, ..changed(progress, Action::Update, response, old) }))
@@ -342,11 +397,12 @@ pub(super) fn difference(recorded: &Arc<RecordedObject>, object: &Arc<RecordedOb
 }
 
 impl Replacement {
-    fn because(&self) -> &'static str {
+    fn because(&self) -> &str {
         match self {
             Self::Tainted => "tainted",
             Self::Requested => "requested",
             Self::Interrupted => "interrupted",
+            Self::Triggered(because) => because,
             Self::Attributes(_) => "attributes force it",
         }
     }

@@ -37,6 +37,10 @@ fn the_api_server_refuses_at_once_what_it_can() {
     assert!(refused(&ns, &number).contains("suspend"));
     let twice = data("item", "one", "lifecycle: { ignoreChanges: [input, input] }");
     assert!(refused(&ns, &twice).contains("ignoreChanges"));
+    let both = data("item", "one", "lifecycle: { preventDestroy: true, preventDestroyWhen: '${1 == 1}' }");
+    assert!(refused(&ns, &both).contains("exclude each other"));
+    let blind = data("item", "one", "managementPolicies: [Create]");
+    assert!(refused(&ns, &blind).contains("Observe"));
     plane.apply(&["-n", &ns], &data("item", "one", ""));
     let other = data("item", "one", "").replace("terraform_data", "kubernetes_object");
     assert!(refused(&ns, &other).contains("immutable"));
@@ -58,6 +62,7 @@ fn one_bad_object_disturbs_no_other() {
         data("after-ring", "\"${ring_a.id}\"", ""),
         data("argument", "one", "").replace("input:", "inptu:"),
         data("attribute", "\"${good.outptu}\"", ""),
+        data("triggered", "one", "lifecycle: { replaceTriggeredBy: [ns.name] }"),
         data("ignored", "one", "lifecycle: { ignoreChanges: [inptu] }"),
         data("fine", "\"${good.output} too\"", ""),
     ];
@@ -71,6 +76,7 @@ fn one_bad_object_disturbs_no_other() {
         ("ring-a", "DependencyCycle", "ring-b"),
         ("ring-b", "DependencyCycle", "ring-a"),
         ("argument", "InvalidConfig", "inptu"),
+        ("triggered", "InvalidManifest", "spec.lifecycle.replaceTriggeredBy[0]"),
         ("ignored", "InvalidConfig", "spec.lifecycle.ignoreChanges[0]"),
         ("attribute", "InvalidExpression", "outptu"),
     ] {

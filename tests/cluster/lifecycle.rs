@@ -139,6 +139,61 @@ fn prevented_deletion_is_held_until_the_spec_allows_it() {
 }
 
 #[test]
+fn an_expression_about_the_namespace_protects_an_object() {
+    let _world = shared();
+    let plane = plane();
+    let ns = plane.namespace("protect-when");
+    plane.kubectl_ok(&["label", "namespace", &ns, "stage=live"]);
+    let rule = "lifecycle: { preventDestroyWhen: \"${ns.labels.stage == 'live'}\" }";
+    plane.apply(&["-n", &ns], &data("kept", "one", rule));
+    wait_ready(&ns, &["kept"]);
+    plane.kubectl_ok(&["-n", &ns, "delete", "pres", "kept", "--wait=false"]);
+    let held = wait_reason(&ns, "kept", "DeletionBlocked", "PreventDestroy");
+    assert!(held["message"].as_str().unwrap().contains("preventDestroyWhen"), "{held}");
+    plane.kubectl_ok(&["label", "namespace", &ns, "stage=test", "--overwrite"]);
+    wait_empty(&ns);
+}
+
+#[test]
+fn an_object_that_may_not_be_replaced_says_so_and_one_that_may_not_be_deleted_is_forgotten() {
+    let _world = shared();
+    let plane = plane();
+    let ns = plane.namespace("policies");
+    let policies = "managementPolicies: [Observe, Create, Update]";
+    let object = |trigger: &str| {
+        data("kept", "one", policies).replace("input: one", &format!("input: one\n    triggers_replace: {trigger}"))
+    };
+    plane.apply(&["-n", &ns], &object("one"));
+    wait_ready(&ns, &["kept"]);
+    plane.apply(&["-n", &ns], &object("two"));
+    let refused = wait_reason(&ns, "kept", "Stalled", "ActionNotAllowed");
+    let message = refused["message"].as_str().unwrap();
+    assert!(message.contains("triggers_replace") && message.contains("`Replace`"), "{message}");
+    plane.kubectl_ok(&["-n", &ns, "delete", "pres", "kept", "--wait=false"]);
+    wait_empty(&ns);
+    assert!(records(&ns).is_empty());
+}
+
+#[test]
+fn a_change_of_another_object_replaces_the_one_that_it_triggers() {
+    let _world = shared();
+    let plane = plane();
+    let ns = plane.namespace("triggers");
+    let trigger = "lifecycle: { replaceTriggeredBy: [cause] }";
+    let both = |input: &str| format!("{}{}", data("cause", input, ""), data("effect", "same", trigger));
+    plane.apply(&["-n", &ns], &both("one"));
+    wait_ready(&ns, &["cause", "effect"]);
+    let (cause, effect) = (id(&ns, "cause"), id(&ns, "effect"));
+    plane.apply(&["-n", &ns], &both("two"));
+    wait_until("the effect is replaced", LIMIT, || {
+        let now = resource(&ns, "effect").and_then(|resource| resource["status"]["id"].as_str().map(str::to_owned));
+        now.is_some_and(|now| now != effect)
+    });
+    wait_ready(&ns, &["cause", "effect"]);
+    assert_eq!(id(&ns, "cause"), cause, "the cause itself is only updated");
+}
+
+#[test]
 fn suspended_objects_are_left_alone() {
     let _world = shared();
     let plane = plane();

@@ -46,6 +46,9 @@ fn way_out(reason: Reason) -> &'static str {
             "Let the name be generated (`metadata.generateName`), or switch createBeforeDestroy off where it is asked for."
         }
         Reason::NotSelected => "Nothing; plan and apply without `--target` to have everything done.",
+        Reason::ActionNotAllowed => {
+            "Add the policy that the message names to `spec.managementPolicies`, or correct the spec."
+        }
         Reason::Suspended => "Set `spec.suspend: false` and remove the annotation `purlin.dev/paused`.",
         Reason::Forbidden => "Give the service account that the message names a Role with the verbs it lacks.",
         Reason::SourceIncomplete => "Correct the file that cannot be read; orphans are destroyed only then.",

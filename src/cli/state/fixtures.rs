@@ -26,6 +26,8 @@ pub fn object() -> RecordedObject {
         awaits_postconditions: false,
         provider_config: "".into(),
         service_account: "".into(),
+        revision: crate::model::Revision::default(),
+        triggers: None,
     }
 }
 

@@ -22,9 +22,12 @@ fn resource(name: &str, generation: i64, references: &[&str]) -> Instance {
         references: references.iter().map(reference).collect(),
         create_before_destroy: None,
         prevent_destroy: false,
+        prevent_destroy_when: None,
         ignore_changes: Arc::new([]),
         preconditions: Arc::default(),
         postconditions: Arc::default(),
+        triggers: Arc::new([]),
+        policies: crate::load::Policies::default(),
         deletion_policy: DeletionPolicy::Delete,
         import: None,
         service_account: "default".into(),
@@ -70,6 +73,8 @@ fn record(name: &str, version: u64, used: &[&str]) -> Stored {
         awaits_postconditions: false,
         provider_config: "".into(),
         service_account: "".into(),
+        revision: crate::model::Revision::default(),
+        triggers: None,
     }));
     Stored { record: Arc::new(record), version: Version(version) }
 }

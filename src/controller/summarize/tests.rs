@@ -18,9 +18,12 @@ fn instance() -> Instance {
         references: Arc::from([]),
         create_before_destroy: None,
         prevent_destroy: false,
+        prevent_destroy_when: None,
         ignore_changes: Arc::new([]),
         preconditions: Arc::default(),
         postconditions: Arc::default(),
+        triggers: Arc::new([]),
+        policies: crate::load::Policies::default(),
         deletion_policy: DeletionPolicy::Delete,
         import: None,
         service_account: "default".into(),
@@ -51,6 +54,8 @@ fn record() -> Record {
         awaits_postconditions: false,
         provider_config: "".into(),
         service_account: "".into(),
+        revision: crate::model::Revision::default(),
+        triggers: None,
     }));
     record
 }

@@ -10,8 +10,10 @@ use crate::execute::Engine;
 use crate::execute::step::{StepScope, StepTask};
 use crate::graph::{Finished, Outcome, Walk};
 use crate::load::{Config, Instance};
-use crate::model::{Address, Change, DeposedKey, Operation, Recorded, RecordedObject, ReplaceOrder, Step, Value};
-use crate::plan::{Plan, Prepared};
+use crate::model::{
+    Address, Change, DeposedKey, Operation, Recorded, RecordedObject, ReplaceOrder, Revision, Step, Value,
+};
+use crate::plan::{Plan, Prepared, trigger};
 
 pub(super) struct Batch {
     pub scope: BTreeSet<Address>,
@@ -158,7 +160,19 @@ impl Batch {
             let value = if is_family { self.family(&target.name, records) } else { self.value(target, records) };
             objects.extend(value.map(|value| (target.clone(), value)));
         }
-        StepScope { objects, namespace: self.namespace.clone() }
+        let triggers = trigger::targets(instance);
+        let revisions = triggers.map(|target| (target.clone(), self.revisions(target, records)));
+        StepScope { objects, revisions: revisions.collect(), namespace: self.namespace.clone() }
+    }
+
+    /// The recorded objects that a reference means, with their revisions.
+    fn revisions(&self, target: &Address, records: &Recorded) -> Vec<(Address, Revision)> {
+        let recorded =
+            |address: &Address| Some((address.clone(), records.get(address)?.record.current.as_ref()?.revision));
+        match self.config.instances.contains_key(target) {
+            true => recorded(target).into_iter().collect(),
+            false => self.config.family(&target.name).filter_map(recorded).collect(),
+        }
     }
 
     fn value(&self, address: &Address, records: &Recorded) -> Option<Value> {

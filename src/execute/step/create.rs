@@ -42,7 +42,7 @@ async fn create(task: &StepTask) -> Result<Fate, Unfinished> {
         (_, Some(_)) => return Err(Failure::internal("a create is planned for an object that exists").into()),
         (_, None) => None,
     };
-    let planned = StepTask::planned_object(prepared, &last);
+    let planned = task.planned_object(&last)?;
     let timeout = task.timeouts().create;
     let before = task.intend(record, Operation::Create, deposed, Some(planned), timeout).await?;
 

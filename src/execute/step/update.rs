@@ -25,11 +25,11 @@ pub(super) async fn run(task: &StepTask) -> Result<Fate, Unfinished> {
             value: last.planned,
             private: Arc::clone(&prior.private),
             identity: prior.identity.clone(),
-            ..prepared.recorded.clone()
+            ..task.recorded()?
         };
         return write_record(task, record, object).await;
     }
-    let planned = StepTask::planned_object(prepared, &last);
+    let planned = task.planned_object(&last)?;
     let timeout = task.timeouts().update;
     let before = task.intend(record, Operation::Update, None, Some(planned), timeout).await?;
 
@@ -67,6 +67,9 @@ async fn settle_update(task: &StepTask, before: &Stored, response: ApplyResponse
         identity: prior.identity.clone(),
     });
     let mut object = made_object(&planned, state, Some(task.schema()?.as_ref()));
+    if !made {
+        object.revision = prior.revision;
+    }
     if failure.is_some() {
         object = RecordedObject { dependencies: both(&prior, &planned.recorded), status: prior.status, ..object };
     } else if let Some(instance) = &task.instance {
@@ -91,8 +94,7 @@ pub(crate) fn both(prior: &RecordedObject, planned: &RecordedObject) -> Arc<[cra
 /// A record-only step: flags, edges, or the value as it was read. No call, so no intent.
 pub(super) async fn record_only(task: &StepTask) -> Result<Fate, Unfinished> {
     conditions::before(task)?;
-    let prepared = task.prepared()?;
-    write_record(task, task.record(), prepared.recorded.clone()).await
+    write_record(task, task.record(), task.recorded()?).await
 }
 
 async fn write_record(task: &StepTask, mut record: Record, object: RecordedObject) -> Result<Fate, Unfinished> {

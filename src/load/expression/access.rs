@@ -171,6 +171,11 @@ impl Access {
         self.show(self.segments.len())
     }
 
+    /// How many segments follow the root.
+    pub(super) fn depth(&self) -> usize {
+        self.segments.len() + usize::from(self.chosen.is_some())
+    }
+
     /// The object that is read, if it is one.
     pub(super) fn target(&self) -> Option<&Address> {
         match &self.root {

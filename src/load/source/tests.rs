@@ -75,7 +75,7 @@ fn an_unknown_field_has_its_line_and_a_suggestion() {
               a.yaml:3: a: metadata.lables: there is no such field (hint: did you mean `labels`?)
               a.yaml:5: a: spec.typ: there is no such field (hint: did you mean `type`?)
               a.yaml:6: a: spec.dependson: there is no such field (hint: did you mean `dependsOn`?)
-              a.yaml:9: a: spec.lifecycle.prevent: there is no such field (hint: known are createBeforeDestroy, ignoreChanges, postconditions, preconditions, preventDestroy)
+              a.yaml:9: a: spec.lifecycle.prevent: there is no such field (hint: known are createBeforeDestroy, ignoreChanges, postconditions, preconditions, preventDestroy, preventDestroyWhen, replaceTriggeredBy)
               a.yaml:10: a: extra: there is no such field (hint: known are apiVersion, kind, metadata, spec, status)
         "#]],
     );

@@ -150,7 +150,8 @@ fn awaits_successor(subject: Subject<'_>, leftover: &RecordedObject) -> bool {
 }
 
 /// The leftovers of an object that is blocked: they stay when nothing about it may be touched, and when they may be all
-/// that works, because there is no complete current object. A leftover that never worked may always go.
+/// that works, because there is no complete current object. A leftover that never worked may always go. When there are
+/// too many of them for a new object, all but the newest that works go, so that there is room for one.
 fn hold_leftovers_of_blocked(scene: &Scene<'_>, drafts: &mut [Option<Draft>]) -> bool {
     let mut changed = false;
     for (id, draft) in drafts.iter_mut().enumerate() {
@@ -159,8 +160,14 @@ fn hold_leftovers_of_blocked(scene: &Scene<'_>, drafts: &mut [Option<Draft>]) ->
         let Some(block) = draft.block.clone() else { continue };
         let complete = |object: &RecordedObject| object.status == ObjectStatus::Ready;
         let gives_up = subject.wanted && !subject.current().is_some_and(|object| complete(object));
+        let makes_room = block.reason() == Reason::TooManyLeftovers;
+        let working = draft.leftovers.iter().filter(|leftover| complete(&leftover.object));
+        let newest =
+            working.max_by_key(|leftover| (leftover.object.revision, leftover.key)).map(|leftover| leftover.key);
         for leftover in draft.leftovers.iter_mut().filter(|leftover| leftover.goes()) {
-            if block.frozen || (gives_up && complete(&leftover.object)) || awaits_successor(subject, &leftover.object) {
+            let needed = gives_up && complete(&leftover.object);
+            let needed = needed && (!makes_room || newest == Some(leftover.key));
+            if block.frozen || needed || awaits_successor(subject, &leftover.object) {
                 let cause = block.leading();
                 let what = format!("the leftover stays while its object is blocked: {}", cause.summary);
                 let mut diagnostic = Diagnostic::error(subject.address, cause.reason, what);

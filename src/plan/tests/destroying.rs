@@ -21,7 +21,7 @@ fn an_orphan_that_is_gone_is_dropped_from_the_record() {
 
 #[test]
 fn an_orphan_with_recorded_policy_orphan_is_forgotten() {
-    check("have a skip", expect!["a Forget forget (no longer wanted; the object stays (`deletionPolicy: Orphan`))"]);
+    check("have a skip", expect!["a Forget forget (no longer wanted; the object stays (as its Resource said))"]);
 }
 
 #[test]
@@ -108,7 +108,7 @@ fn leftovers_without_a_current_object_have_only_their_own_entries() {
          left a 2 id=older skip",
         expect![[r#"
             a#1 Destroy (left over from a replacement)
-            a#2 Forget forget (left over from a replacement; the object stays (`deletionPolicy: Orphan`))"#]],
+            a#2 Forget forget (left over from a replacement; the object stays (as its Resource said))"#]],
     );
 }
 
@@ -254,7 +254,7 @@ fn an_object_of_an_unknown_type_cannot_be_destroyed() {
          have b type=nonsense skip",
         expect![[r#"
             a Blocked UnknownType: cannot be destroyed: no provider serves the type `nonsense`
-            b Forget forget (no longer wanted; the object stays (`deletionPolicy: Orphan`))
+            b Forget forget (no longer wanted; the object stays (as its Resource said))
             error a UnknownType"#]],
     );
 }
@@ -289,7 +289,7 @@ fn an_orphan_that_stays_and_used_what_goes_is_a_warning() {
          have b uses=a skip",
         expect![[r#"
             a Destroy (no longer wanted)
-            b Forget forget (no longer wanted; the object stays (`deletionPolicy: Orphan`))
+            b Forget forget (no longer wanted; the object stays (as its Resource said))
             warning b OrphanUsesDestroyed: the object stays, and `a`, which it used, is destroyed"#]],
     );
 }

@@ -74,6 +74,8 @@ pub(crate) fn object(id: &str, uses: &[&str]) -> RecordedObject {
         awaits_postconditions: false,
         provider_config: "".into(),
         service_account: "".into(),
+        revision: crate::model::Revision::default(),
+        triggers: None,
     }
 }
 
@@ -91,9 +93,12 @@ pub(crate) fn instance(address: Address) -> Instance {
         references: Arc::new([]),
         create_before_destroy: None,
         prevent_destroy: false,
+        prevent_destroy_when: None,
         ignore_changes: Arc::new([]),
         preconditions: Arc::default(),
         postconditions: Arc::default(),
+        triggers: Arc::new([]),
+        policies: crate::load::Policies::default(),
         deletion_policy: DeletionPolicy::Delete,
         import: None,
         service_account: "".into(),

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 use crate::model::{
     Address, DataKind, DataRef, DeposedKey, Holder, InstanceKey, Intent, Number, ObjectStatus, Operation,
-    PlannedObject, PublishedCopy, Record, RecordedObject, Value,
+    PlannedObject, PublishedCopy, Record, RecordedObject, Revision, SeenTrigger, Triggers, Value,
 };
 
 /// A `terraform_data` object as the performance budgets have it: two dependencies, about 300 bytes.
@@ -40,6 +40,8 @@ pub(crate) fn typical(number: usize) -> Record {
         awaits_postconditions: false,
         provider_config: "".into(),
         service_account: "default".into(),
+        revision: crate::model::Revision::default(),
+        triggers: None,
     }));
     record
 }
@@ -86,16 +88,23 @@ fn bytes() -> impl Strategy<Value = Arc<[u8]>> {
     vec(any::<u8>(), 0..200).prop_map(Arc::from)
 }
 
+fn triggers() -> impl Strategy<Value = Triggers> {
+    let seen = (text(), vec((address(), any::<u64>()), 0..3));
+    let seen = seen.prop_map(|(entry, targets)| SeenTrigger { entry, targets });
+    (any::<u64>(), vec(seen, 0..3)).prop_map(|(salt, seen)| Triggers { salt, seen })
+}
+
 fn object() -> impl Strategy<Value = RecordedObject> {
     let status = prop_oneof![Just(ObjectStatus::Ready), Just(ObjectStatus::Tainted), Just(ObjectStatus::Interrupted)];
     (
         (value(), bytes(), option::of(value()), any::<u64>(), status),
         vec(address(), 0..4),
         any::<[bool; 4]>(),
-        text(),
-        text(),
+        (text(), text()),
+        option::of((any::<u64>(), any::<u64>())),
+        option::of(triggers()),
     )
-        .prop_map(|(own, dependencies, flags, provider_config, service_account)| {
+        .prop_map(|(own, dependencies, flags, (provider_config, service_account), revision, triggers)| {
             let (value, private, identity, schema_version, status) = own;
             let [create_before_destroy, prevent_destroy, skip_destroy, awaits_postconditions] = flags;
             RecordedObject {
@@ -111,6 +120,8 @@ fn object() -> impl Strategy<Value = RecordedObject> {
                 awaits_postconditions,
                 provider_config,
                 service_account,
+                revision: revision.map_or_else(Revision::default, |(epoch, operation)| Revision { epoch, operation }),
+                triggers: triggers.map(Arc::new),
             }
         })
 }

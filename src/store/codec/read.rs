@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use super::{CodecError, MAX_DEPTH};
 use crate::model::{
     Address, DataKind, DataRef, DeposedKey, Holder, InstanceKey, Intent, Number, ObjectStatus, Operation,
-    PlannedObject, PublishedCopy, Record, RecordedObject, Value,
+    PlannedObject, PublishedCopy, Record, RecordedObject, Revision, SeenTrigger, Triggers, Value,
 };
 use crate::store::Strings;
 
@@ -90,8 +90,15 @@ impl<'a> Reader<'a> {
     }
 
     fn object(&mut self) -> Read<RecordedObject> {
-        let [has_identity, create_before_destroy, prevent_destroy, skip_destroy, awaits_postconditions] =
-            self.flags()?;
+        let [
+            has_identity,
+            create_before_destroy,
+            prevent_destroy,
+            skip_destroy,
+            awaits_postconditions,
+            has_revision,
+            has_triggers,
+        ] = self.flags()?;
         let status = match self.byte()? {
             0 => ObjectStatus::Ready,
             1 => ObjectStatus::Tainted,
@@ -118,7 +125,26 @@ impl<'a> Reader<'a> {
             awaits_postconditions,
             provider_config: self.shared()?,
             service_account: self.shared()?,
+            revision: if has_revision { self.revision()? } else { Revision::default() },
+            triggers: if has_triggers { Some(Arc::new(self.triggers()?)) } else { None },
         })
+    }
+
+    fn triggers(&mut self) -> Read<Triggers> {
+        let salt = u64::from_le_bytes(self.array()?);
+        let mut seen = Vec::new();
+        for _ in 0..self.length()? {
+            let entry = self.shared()?;
+            let count = self.length()?;
+            let targets = (0..count).map(|_| Ok((self.address()?, u64::from_le_bytes(self.array()?))));
+            let targets = targets.collect::<Read<Vec<_>>>()?;
+            seen.push(SeenTrigger { entry, targets });
+        }
+        Ok(Triggers { salt, seen })
+    }
+
+    fn revision(&mut self) -> Read<Revision> {
+        Ok(Revision { epoch: self.unsigned()?, operation: u64::from_le_bytes(self.array()?) })
     }
 
     fn intent(&mut self) -> Read<Intent> {

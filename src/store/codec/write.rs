@@ -4,7 +4,7 @@
 use super::{CodecError, MAX_DEPTH};
 use crate::model::{
     Address, DataKind, Holder, InstanceKey, Intent, Number, ObjectStatus, Operation, PlannedObject, PublishedCopy,
-    Record, RecordedObject, Value,
+    Record, RecordedObject, Revision, Triggers, Value,
 };
 
 type Written = Result<(), CodecError>;
@@ -60,6 +60,9 @@ fn object(out: &mut Vec<u8>, object: &RecordedObject) -> Written {
         object.prevent_destroy,
         object.skip_destroy,
         object.awaits_postconditions,
+        // Absent in records of earlier versions, as everything below that has a flag.
+        object.revision != Revision::default(),
+        object.triggers.is_some(),
     ]));
     out.push(match object.status {
         ObjectStatus::Ready => 0,
@@ -78,7 +81,27 @@ fn object(out: &mut Vec<u8>, object: &RecordedObject) -> Written {
     }
     text(out, &object.provider_config);
     text(out, &object.service_account);
+    if object.revision != Revision::default() {
+        unsigned(out, object.revision.epoch);
+        out.extend_from_slice(&object.revision.operation.to_le_bytes());
+    }
+    if let Some(seen) = &object.triggers {
+        triggers(out, seen);
+    }
     Ok(())
+}
+
+fn triggers(out: &mut Vec<u8>, triggers: &Triggers) {
+    out.extend_from_slice(&triggers.salt.to_le_bytes());
+    unsigned(out, triggers.seen.len() as u64);
+    for seen in &triggers.seen {
+        text(out, &seen.entry);
+        unsigned(out, seen.targets.len() as u64);
+        for (target, fingerprint) in &seen.targets {
+            address(out, target);
+            out.extend_from_slice(&fingerprint.to_le_bytes());
+        }
+    }
 }
 
 fn intent(out: &mut Vec<u8>, intent: &Intent) -> Written {

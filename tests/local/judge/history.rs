@@ -9,7 +9,7 @@ use purlin::driver::{CreateRecovery, Registry};
 use purlin::execute::{self, Adoption, Engine, HolderState, Limits, Progress, Recovery, Run};
 use purlin::graph;
 use purlin::load::{Config, ImportRequest, Instance};
-use purlin::model::{Action, Address, Diagnostics, Holder, ObjectStatus, Operation, Reason, Recorded, Stored};
+use purlin::model::{Action, Address, Diagnostics, Holder, Operation, Reason, Recorded, Stored};
 use purlin::plan::{Held, Mode, Plan, PlanOptions, Refresh};
 use purlin::process::Clock as _;
 use purlin::store::memory::{Hook, MemoryJournal, Moment, Point, Verdict};
@@ -116,7 +116,6 @@ impl History {
         self.wish.calm_down();
         for _ in 0..RUNS_TO_CONVERGE {
             self.unprotect();
-            self.untaint();
             if self.run(Trouble::default()).await? == Ended::NothingToDo {
                 return self.has_converged();
             }
@@ -146,20 +145,6 @@ impl History {
             let mut record = stored.record.as_ref().clone();
             for object in record.current.iter_mut().chain(record.deposed.values_mut()) {
                 Arc::make_mut(object).prevent_destroy = false;
-            }
-            if record != *stored.record {
-                self.correct(&record);
-            }
-        }
-    }
-
-    /// `purlin state untaint` for what has too many leftovers: a half-made object is not replaced then, and the
-    /// leftovers, which may be all that works, are not destroyed.
-    fn untaint(&mut self) {
-        for stored in self.records().values().filter(|stored| stored.record.deposed.len() >= 3) {
-            let mut record = stored.record.as_ref().clone();
-            if let Some(current) = &mut record.current {
-                Arc::make_mut(current).status = ObjectStatus::Ready;
             }
             if record != *stored.record {
                 self.correct(&record);
@@ -408,6 +393,8 @@ impl History {
             };
             if run.adopt(adoption).is_ok() {
                 self.witness.permits(permits, forgets, &going);
+                let wanted = self.wish.wants.iter();
+                self.witness.triggers(wanted.map(|(name, want)| (name.clone(), want.triggers.clone())).collect());
                 return Ok(Some(tape));
             }
             self.note("  a step ended meanwhile: planned again");

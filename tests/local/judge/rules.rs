@@ -77,7 +77,7 @@ fn closure(direct: &Relation) -> Relation {
     }
 }
 
-/// Whether somebody uses itself through others. Then an edge is cut (R8), and these rules alone say nothing.
+/// Whether somebody uses itself through others. These rules say nothing about that, and it never is.
 pub(super) fn has_ring(direct: &Relation) -> bool {
     closure(direct).iter().any(|(one, reached)| reached.contains(one))
 }

@@ -18,8 +18,7 @@ pub(super) struct Tape {
     /// Objects with a step of an earlier plan under way: what is told of them until it ends is not of this plan.
     inherited: BTreeSet<Address>,
     finished: BTreeSet<Node>,
-    /// Steps of other plans were running when this one was made, so the records told less than the planner knew; or
-    /// records form a ring.
+    /// Steps of other plans were running when this one was made, so the records told less than the planner knew.
     is_partial_view: bool,
     steps: usize,
 }
@@ -28,14 +27,11 @@ impl Tape {
     pub(super) fn new(view: &View<'_>) -> Self {
         let facts = view.facts();
         let first = rules::create_first(&facts);
-        let is_partial_view = !view.running.is_empty() || rules::has_ring(&facts.used);
+        let is_partial_view = !view.running.is_empty();
         let mut waits: BTreeMap<Node, BTreeSet<Node>> = BTreeMap::new();
         for (from, to) in view.order().waits {
             let is_plain = matches!((&from, &to), (Node::C(_), Node::C(_)) | (Node::D(_), Node::D(_)));
             let is_running = |node: &Node| view.running.iter().any(|running| running.step.address == *address(node));
-            if rules::has_ring(&facts.used) {
-                continue;
-            }
             if !is_partial_view || (is_plain && !is_running(&from) && !is_running(&to)) {
                 waits.entry(from).or_default().insert(to);
             }

@@ -31,6 +31,12 @@ impl History {
 
     fn is_as_wanted(&self, name: &str, thing: &Thing, things: &BTreeMap<String, Thing>) -> Result<(), String> {
         let want = &self.wish.wants[name];
+        for target in &want.triggers {
+            let saw = self.witness.saw(&thing.id, target);
+            if saw.as_ref().is_some_and(|saw| *saw != things[target].echo) {
+                return Err(format!("in the end {} has not been replaced since {target} changed", thing.id));
+            }
+        }
         let ids = |targets: &BTreeSet<String>| {
             Value::list(targets.iter().map(|target| Value::from(things[target].id.as_str())))
         };

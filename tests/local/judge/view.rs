@@ -125,9 +125,13 @@ impl View<'_> {
     pub(super) fn judge(&self) -> Result<(BTreeMap<String, Permit>, BTreeSet<String>), String> {
         self.is_whole()?;
         self.ignores_what_it_must()?;
+        self.keeps_to_policies()?;
         let facts = self.facts();
         self.leaves_out_what_it_must(&facts)?;
-        if self.running.is_empty() && !rules::has_ring(&facts.used) {
+        if rules::has_ring(&facts.used) {
+            return Err(format!("records depend on each other in a ring: {:?}", facts.used));
+        }
+        if self.running.is_empty() {
             self.creates_first_as_it_must(&facts)?;
             self.tells_who_fell_back()?;
         }
@@ -192,6 +196,22 @@ impl View<'_> {
                 if after.get(ignored) != expected.as_ref() {
                     return Err(format!("{x}: {ignored} is ignored, and planned as {:?}", after.get(ignored)));
                 }
+            }
+        }
+        Ok(())
+    }
+
+    /// What `managementPolicies` does not hold is not done.
+    fn keeps_to_policies(&self) -> Result<(), String> {
+        let is_running = |x: &Address| self.running.iter().any(|running| running.step.address == *x);
+        for change in self.current_changes().filter(|change| !is_running(&change.address)) {
+            let forbidden = match change.action {
+                Action::Update => "Update",
+                Action::Replace => "Replace",
+                _ => continue,
+            };
+            if self.wish.wanted(&change.address.name).is_some_and(|want| want.forbids.contains(forbidden)) {
+                return Err(format!("{}: {forbidden} is planned, and not allowed", change.address));
             }
         }
         Ok(())
@@ -273,7 +293,8 @@ impl View<'_> {
             Some(Value::from(record.record.current.as_ref()?.id()?))
         };
         let anchors = Value::list(want.anchors.iter().filter_map(current));
-        want.anchors.iter().any(changes) || thing.arguments["anchors"] != anchors
+        // Whether a trigger fires that was missed earlier, the end of the history tells.
+        want.anchors.iter().any(changes) || !want.triggers.is_empty() || thing.arguments["anchors"] != anchors
     }
 
     /// Who may still use a thing when it is destroyed: those that follow a delete-first replacement, and those for
@@ -285,9 +306,7 @@ impl View<'_> {
             Some(key) => Node::L(x.clone(), key),
             None => Node::D(x.clone()),
         };
-        // Where records form a ring, an edge of it is cut, and somebody's use with it.
-        let has_ring = rules::has_ring(&facts.used);
-        let destroys_first = has_ring || change.order == Some(ReplaceOrder::DestroyFirst);
+        let destroys_first = change.order == Some(ReplaceOrder::DestroyFirst);
         let follows = |other: &&Change| {
             let makes = matches!(other.action, Action::Create | Action::Update | Action::Replace | Action::Record);
             let excepted = [Node::C(other.address.clone()), Node::D(other.address.clone())];
@@ -299,11 +318,8 @@ impl View<'_> {
             other.is_some_and(|other| order.dropped.contains(&(this.clone(), other)))
         };
         let forgotten = |other: &&Change| other.action == Action::Forget;
-        let followers = self
-            .plan
-            .changes
-            .iter()
-            .filter(|other| has_ring || follows(other) || contradicts(other) || forgotten(other));
+        let followers =
+            self.plan.changes.iter().filter(|other| follows(other) || contradicts(other) || forgotten(other));
         Permit { follow_later: followers.map(|other| other.address.to_string()).collect() }
     }
 }

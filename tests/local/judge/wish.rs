@@ -19,8 +19,14 @@ pub(super) struct Want {
     pub notes: BTreeSet<String>,
     /// `dependsOn`.
     pub after: BTreeSet<String>,
+    /// `replaceTriggeredBy`.
+    pub triggers: BTreeSet<String>,
     pub create_first: Option<bool>,
     pub prevent_destroy: bool,
+    /// The protection is written as an expression.
+    pub by_expression: bool,
+    /// What `managementPolicies` does not hold: of `Update` and `Replace`.
+    pub forbids: BTreeSet<&'static str>,
     pub orphan: bool,
     pub suspended: bool,
     /// Arguments named by `ignoreChanges`: of `label` and `shape`.
@@ -30,8 +36,8 @@ pub(super) struct Want {
 }
 
 impl Want {
-    fn references(&mut self) -> [&mut BTreeSet<String>; 4] {
-        [&mut self.links, &mut self.anchors, &mut self.notes, &mut self.after]
+    fn references(&mut self) -> [&mut BTreeSet<String>; 5] {
+        [&mut self.links, &mut self.anchors, &mut self.notes, &mut self.after, &mut self.triggers]
     }
 
     fn let_go(&mut self, target: &str) {
@@ -42,7 +48,7 @@ impl Want {
 
     /// Everything that it refers to.
     pub(super) fn targets(&self) -> BTreeSet<String> {
-        [&self.links, &self.anchors, &self.notes, &self.after].into_iter().flatten().cloned().collect()
+        [&self.links, &self.anchors, &self.notes, &self.after, &self.triggers].into_iter().flatten().cloned().collect()
     }
 }
 
@@ -114,7 +120,7 @@ impl Wish {
             self.wants.keys().filter(|other| self.rank[*other] < self.rank[name]).cloned().collect();
         let Some(target) = dice.pick(&lower).cloned() else { return };
         let Some(want) = self.wants.get_mut(name) else { return };
-        want.references()[[0, 0, 0, 1, 2, 3][dice.below(6)]].insert(target);
+        want.references()[[0, 0, 0, 1, 2, 3, 4][dice.below(7)]].insert(target);
     }
 
     /// A few edits at once, as a person makes them between two looks at the result.
@@ -163,9 +169,13 @@ impl Wish {
             }
             10 => {
                 let want = self.wants.entry(name.to_owned()).or_default();
-                match dice.below(4) {
-                    0 => want.prevent_destroy = !want.prevent_destroy,
+                match dice.below(7) {
+                    0 => {
+                        want.prevent_destroy = !want.prevent_destroy;
+                        want.by_expression = dice.chance(50);
+                    }
                     1 => want.orphan = !want.orphan,
+                    3 => want.forbids = ["Update", "Replace"].into_iter().filter(|_| dice.chance(60)).collect(),
                     2 => want.ignores = ["label", "shape"].into_iter().filter(|_| dice.chance(60)).collect(),
                     _ => want.suspended = !want.suspended,
                 }
@@ -200,6 +210,7 @@ impl Wish {
             want.prevent_destroy = false;
             want.suspended = false;
             want.ignores.clear();
+            want.forbids.clear();
             want.references().into_iter().for_each(|targets| targets.retain(|target| present.contains(target)));
         }
     }
@@ -216,14 +227,22 @@ impl Wish {
         };
         for (name, want) in &self.wants {
             let after: Vec<String> = want.after.iter().map(|target| format!("{{ name: {target} }}")).collect();
-            let mut lifecycle = vec![format!("preventDestroy: {}", want.prevent_destroy)];
+            let mut lifecycle = vec![match want.by_expression {
+                true => format!("preventDestroyWhen: \"${{1 == {}}}\"", if want.prevent_destroy { 1 } else { 2 }),
+                false => format!("preventDestroy: {}", want.prevent_destroy),
+            }];
+            let triggers: Vec<&str> = want.triggers.iter().map(String::as_str).collect();
+            lifecycle.push(format!("replaceTriggeredBy: [{}]", triggers.join(", ")));
+            let policies = ["Observe", "Create", "Update", "Replace", "Delete"];
+            let allowed: Vec<&str> = policies.into_iter().filter(|policy| !want.forbids.contains(policy)).collect();
             lifecycle.push(format!("ignoreChanges: [{}]", want.ignores.iter().copied().collect::<Vec<_>>().join(", ")));
             lifecycle.extend(want.create_first.map(|flag| format!("createBeforeDestroy: {flag}")));
             write!(
                 text,
                 "---\napiVersion: purlin.dev/v1alpha1\nkind: Resource\nmetadata: {{ name: {name} }}\nspec:\n  \
                  type: {TYPE}\n  config:\n    label: l{}\n    shape: s{}\n    links: [{}]\n    anchors: [{}]\n    \
-                 notes: [{}]\n  dependsOn: [{}]\n  lifecycle: {{ {} }}\n  deletionPolicy: {}\n  suspend: {}\n",
+                 notes: [{}]\n  dependsOn: [{}]\n  lifecycle: {{ {} }}\n  deletionPolicy: {}\n  suspend: {}\n  \
+                 managementPolicies: [{}]\n",
                 want.label,
                 want.shape,
                 list(&want.links, "id"),
@@ -233,6 +252,7 @@ impl Wish {
                 lifecycle.join(", "),
                 if want.orphan { "Orphan" } else { "Delete" },
                 want.suspended,
+                allowed.join(", "),
             )
             .unwrap();
         }

@@ -24,6 +24,10 @@ struct Seen {
     permits: BTreeMap<String, Permit>,
     /// Addresses whose objects the present plan forgets.
     forgets: BTreeSet<String>,
+    /// By address: the targets of its triggers, as they are wanted.
+    triggers: BTreeMap<String, BTreeSet<String>>,
+    /// By id of the thing: the `echo` of the targets of its triggers when it was made.
+    saw: BTreeMap<String, BTreeMap<String, String>>,
     /// Ids of things that were forgotten: nobody is responsible for them any more.
     forgotten: BTreeSet<String>,
 }
@@ -71,6 +75,35 @@ impl Witness {
             seen.permits.entry(id).or_insert(permit);
         }
         seen.forgets.extend(forgets);
+    }
+
+    /// From now on these objects are triggered by these.
+    pub(super) fn triggers(&self, triggers: BTreeMap<String, BTreeSet<String>>) {
+        let mut seen = self.lock();
+        // What is not watched any more is seen for the first time when it is watched again.
+        for (id, saw) in &mut seen.saw {
+            let address = id.split_once('-').map_or("", |(address, _)| address);
+            saw.retain(|target, _| triggers.get(address).is_some_and(|targets| targets.contains(target)));
+        }
+        seen.triggers = triggers;
+    }
+
+    /// A thing was made: what triggers it is remembered as it is.
+    pub(super) fn sees_made(&self, address: &str, id: &str, things: &[Thing]) {
+        let mut seen = self.lock();
+        let targets = seen.triggers.get(address).cloned().unwrap_or_default();
+        let echo = |target: &String| {
+            let current = seen.records.get(target)?.current.as_ref()?.id()?.to_owned();
+            let thing = things.iter().find(|thing| thing.id == current)?;
+            Some((target.clone(), thing.echo.clone()))
+        };
+        let saw = targets.iter().filter_map(echo).collect();
+        seen.saw.insert(id.to_owned(), saw);
+    }
+
+    /// What a thing saw of one that triggers it, when it was made.
+    pub(super) fn saw(&self, id: &str, target: &str) -> Option<String> {
+        self.lock().saw.get(id)?.get(target).cloned()
     }
 
     pub(super) fn sees_create(&self, address: &str, operation: &str, things: &[Thing]) {

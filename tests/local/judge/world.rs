@@ -159,7 +159,10 @@ impl World {
         let (address, made_by) = (call.address.clone(), call.operation.clone());
         let thing = Thing { id: id.clone(), address, arguments, echo, made_by };
         let object = Some(thing.state());
-        state.things.insert(id, thing);
+        state.things.insert(id.clone(), thing);
+        let things: Vec<Thing> = state.things.values().cloned().collect();
+        drop(state);
+        self.witness.sees_made(&call.address, &id, &things);
         respond(object, failure.map(|_| error("made half way", ErrorKind::Transient)))
     }
 
