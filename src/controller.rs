@@ -39,11 +39,12 @@ use tokio::task::JoinSet;
 
 use self::context::Context;
 use self::holders::Holders;
+use self::index::Event;
 use self::lease::{Elector, Leadership};
 use self::watch::Watch;
 use self::world::World;
-use crate::driver::Registry;
 use crate::driver::kubernetes_object::{KubernetesObject, OwnerScope};
+use crate::driver::{Noticed, Registry};
 use crate::execute::Engine;
 use crate::model::Holder;
 use crate::process::{Clock, Random, Readiness, Shutdown, SystemClock, SystemRandom};
@@ -103,7 +104,11 @@ pub async fn run(options: Options, shutdown: Shutdown) -> Result<(), ControllerE
     watch_everything(&mut background, &options, &client, &world, &secrets, &metrics, &random, &readiness);
 
     let journal = Arc::new(ClusterJournal::new(secrets, world.clone()));
+    let told = world.clone();
+    let tell =
+        move |noticed: Noticed| told.apply(&noticed.namespace, Event::ObjectNoticed(noticed.address, noticed.gone));
     let kubernetes = KubernetesObject::impersonating(client.clone(), OwnerScope::Cluster, clock.clone());
+    let kubernetes = kubernetes.telling(Arc::new(tell));
     let drivers = Registry::built_in(kubernetes);
     let engine =
         Arc::new(Engine::new(drivers, journal.clone(), clock.clone(), random.clone(), options.limits, me.clone()));

@@ -18,7 +18,9 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use jiff::Timestamp;
 
-use crate::model::{Diagnostics, DriverError, ObjectState, PlanRequest, PlanResponse, RecordedObject, Schema, Value};
+use crate::model::{
+    Address, Diagnostics, DriverError, ObjectState, PlanRequest, PlanResponse, RecordedObject, Schema, Value,
+};
 
 pub use kubernetes_object::KubernetesObject;
 pub use publish::Publisher;
@@ -81,6 +83,41 @@ pub enum CreateRecovery {
     Unknown,
 }
 
+/// Whose object is watched.
+#[derive(Clone, Copy, Debug)]
+pub struct Watched<'a> {
+    /// Namespace of the Resource.
+    pub namespace: &'a Arc<str>,
+    /// Name and instance.
+    pub address: &'a Address,
+    /// As which service account to watch.
+    pub service_account: &'a Arc<str>,
+}
+
+/// Somebody else has changed an object, or may have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Noticed {
+    /// Namespace of the Resource.
+    pub namespace: Arc<str>,
+    /// Name and instance.
+    pub address: Address,
+    /// The object was destroyed.
+    pub gone: bool,
+}
+
+/// Tells when somebody else changes an object. What calls of the same driver change is not told.
+pub trait ObjectWatcher: Send + Sync {
+    /// Watches the object on record of an instance from now on, instead of the one before. Does not block; costs next
+    /// to nothing when that object is watched already.
+    fn watch(&self, whose: &Watched<'_>, object: &RecordedObject);
+
+    /// Watches nothing of that instance any more.
+    fn unwatch(&self, namespace: &Arc<str>, address: &Address);
+
+    /// Whether changes of its object are seen at present, so that it need not be read to find them.
+    fn is_watching(&self, namespace: &Arc<str>, address: &Address) -> bool;
+}
+
 /// Serves one or more resource types.
 ///
 /// All futures may be dropped only after their deadline: `apply` is never cancelled by us, so an implementation
@@ -135,6 +172,18 @@ pub trait Driver: Send + Sync {
 
     /// How many calls may run at once for one provider configuration; `None`: no limit but the controller's own.
     fn concurrency(&self) -> Option<usize>;
+
+    /// Which configuration of the provider calls are made under: the hash of its settings, the cluster that it leads to.
+    /// Only under the one that last saw an object a missing object is believed to be gone. Empty: there is only one, or
+    /// it cannot be told.
+    fn configuration<'a>(&'a self, _context: &'a CallContext) -> BoxFuture<'a, Result<Arc<str>, DriverError>> {
+        Box::pin(async { Ok(Arc::from("")) })
+    }
+
+    /// Tells what others change, if the driver can.
+    fn watcher(&self) -> Option<&dyn ObjectWatcher> {
+        None
+    }
 
     /// Lets go of processes and connections. No call comes after it.
     fn close(&self) -> BoxFuture<'_, ()>;

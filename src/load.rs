@@ -23,8 +23,8 @@ mod yaml;
 
 pub use condition::Condition;
 pub use config::{
-    Choice, Config, DeletionPolicy, Each, IgnoredChange, ImportRequest, Instance, Policies, Reference, Timeouts,
-    Trigger,
+    Choice, Config, DeletionPolicy, Drift, DriftAction, Each, IgnoredChange, ImportRequest, Instance, Policies,
+    Reference, Timeouts, Trigger,
 };
 pub use decode::from_api;
 pub use expression::{Scope, Template};

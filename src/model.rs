@@ -15,7 +15,7 @@ pub mod value;
 
 pub use address::{Address, DeposedKey, InstanceKey};
 pub use call::{DriverError, ErrorKind, ObjectState, PlanRequest, PlanResponse};
-pub use change::{Action, Change, Operation, ReplaceOrder, Step};
+pub use change::{Action, Change, Drift, Operation, ReplaceOrder, Step};
 pub use data::{DataKind, DataRef};
 pub use diagnostic::{Diagnostic, Diagnostics, Severity, Source};
 pub use number::Number;

@@ -11,6 +11,7 @@ mod contract;
 pub mod cycle;
 mod draft;
 mod draw;
+mod drift;
 mod families;
 pub mod finalize;
 mod ignore;
@@ -36,14 +37,14 @@ mod wanted;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::model::{Address, Change, DeposedKey, Diagnostics, Path, RecordedObject, Value};
 
 pub use ask::{Ask, AskId, Question, Reply, Types};
 pub use memo::Memo;
-pub use options::{Held, Mode, PlanOptions, Refresh, RunningStep};
+pub use options::{Configuration, Held, Mode, Others, PlanOptions, Refresh, RunningStep};
 pub use planner::Planner;
 
 /// What will be done with every wanted or recorded object, as a value.
@@ -57,6 +58,10 @@ pub struct Plan {
     pub lifecycle: BTreeMap<Address, EffectiveLifecycle>,
     /// Direct dependencies of every wanted object that exist (`wants` before closure), in address order.
     pub wants: BTreeMap<Address, Arc<[Address]>>,
+    /// The wanted objects that were read for it, be they there or gone.
+    pub read: BTreeSet<Address>,
+    /// Those of them that are gone.
+    pub gone: BTreeSet<Address>,
     /// All problems, in address order.
     pub diagnostics: Diagnostics,
 }
@@ -75,6 +80,10 @@ pub struct EffectiveLifecycle {
 /// Why a change stands in a plan that is the step under way itself, shown for completeness: nothing is prepared for it,
 /// and it does not happen a second time.
 pub const RUNNING: &str = "a step of it is running";
+
+/// What is told of an object that is missing under another configuration than the one that last saw it.
+pub const GONE_ELSEWHERE: &str = "the object is not there, but it is looked for under another configuration of the \
+                                  provider than the one that last saw it, so it may exist all the same";
 
 /// A planned create, update or record-only change, ready to be finalized.
 #[derive(Clone, Debug)]

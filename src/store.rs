@@ -12,6 +12,10 @@ pub mod secrets;
 pub mod sqlite;
 pub mod strings;
 
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+
 use crate::model::{Address, Recorded, Version};
 
 pub use cluster::{ClusterJournal, ResourceMeta, ResourceView};
@@ -27,6 +31,9 @@ pub struct Loaded {
     pub records: Recorded,
     /// Those that are there and cannot be read.
     pub unreadable: Vec<Unreadable>,
+    /// When each object was last looked at, as far as the store keeps that: the controller has it in memory, so that
+    /// looking costs no write.
+    pub reads: BTreeMap<Address, Timestamp>,
 }
 
 /// A record that is there and cannot be read. Its object stands still until a person has decided what to do: it is

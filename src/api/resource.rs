@@ -95,6 +95,10 @@ pub struct ResourceSpec {
     #[schemars(schema_with = "schema::management_policies")]
     pub management_policies: Option<Vec<String>>,
 
+    /// What happens when somebody else changes the object.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drift: Option<Drift>,
+
     /// An object that exists already and is to be managed from now on, instead of creating one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub import: Option<Import>,
@@ -242,6 +246,33 @@ pub enum DeletionPolicy {
     Delete,
     /// Leave it alone and forget it.
     Orphan,
+}
+
+/// How changes by somebody else are found, and what becomes of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Drift {
+    /// How often the object is read, as `30m`, which is the default. Kubernetes objects that may be watched are seen
+    /// at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::duration")]
+    pub interval: Option<String>,
+    /// `Correct` changes the object back, and makes it anew when it is gone. `Report` only tells it, in the condition
+    /// `Drifted`. `Ignore` does not look. The default is `Correct`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::drift_action")]
+    pub action: Option<DriftAction>,
+}
+
+/// What happens when somebody else changes an object.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum DriftAction {
+    /// It is changed back.
+    #[default]
+    Correct,
+    /// It is told.
+    Report,
+    /// Nobody looks.
+    Ignore,
 }
 
 /// An existing object to manage from now on.

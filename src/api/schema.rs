@@ -67,6 +67,11 @@ pub(super) fn set_of_texts(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
+/// As [`deletion_policy`].
+pub(super) fn drift_action(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "string", "enum": ["Correct", "Report", "Ignore"]})
+}
+
 /// A duration as Go writes it, longer than nothing.
 pub(super) fn duration(_: &mut SchemaGenerator) -> Schema {
     json_schema!({

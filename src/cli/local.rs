@@ -38,6 +38,8 @@ pub struct Session {
     pub situation: Situation,
     /// When those that could not be settled may be tried again.
     pub retries: BTreeMap<Address, Timestamp>,
+    /// The state file.
+    pub state: Arc<StateFile>,
 }
 
 /// What `validate` found.
@@ -93,10 +95,11 @@ pub async fn open(files: &Files, limits: Limits, console: Console) -> anyhow::Re
     let holder = holder();
     let state = StateFile::open(&files.state, &wanted.config.namespace, holder.clone())?;
     let mut situation = situation(wanted, state.load_all()?);
+    let state = Arc::new(state);
     let drivers = drivers(files, state.owner()).await?;
-    let engine = Arc::new(engine(drivers, state, limits, holder));
+    let engine = Arc::new(engine(drivers, Arc::clone(&state), limits, holder));
     let retries = settle_open_intents(&engine, &mut situation).await;
-    Ok(Session { engine, situation, retries })
+    Ok(Session { engine, situation, retries, state })
 }
 
 /// The same for a saved plan: nothing is settled, since the plan was made without. `check` looks at what was found
@@ -115,9 +118,10 @@ pub async fn open_as_planned(
     let mut situation = self::situation(wanted, state.load_all()?);
     check(&situation)?;
     situation.hold_open_intents(CUT);
+    let state = Arc::new(state);
     let drivers = drivers(files, state.owner()).await?;
-    let engine = Arc::new(engine(drivers, state, limits, holder));
-    Ok(Session { engine, situation, retries: BTreeMap::new() })
+    let engine = Arc::new(engine(drivers, Arc::clone(&state), limits, holder));
+    Ok(Session { engine, situation, retries: BTreeMap::new(), state })
 }
 
 /// Checks files for `validate`: all that can be said without records, a cluster or an account. Everything counts as
@@ -165,7 +169,8 @@ pub fn situation(wanted: Wanted, loaded: Loaded) -> Situation {
     let Wanted { config, namespace, problems, digest } = wanted;
     let held = loaded.unreadable.into_iter().map(|found| (found.address, unreadable(found.message))).collect();
     let config = Arc::new(config);
-    Situation { config, digest, recorded: loaded.records, namespace, problems, held, destroy_orphans: true }
+    let (recorded, reads) = (loaded.records, loaded.reads);
+    Situation { config, digest, recorded, namespace, problems, held, reads, destroy_orphans: true }
 }
 
 fn unreadable(message: String) -> Held {
@@ -189,8 +194,8 @@ fn holder() -> Holder {
     Holder { pod: "".into(), process: SystemRandom.uuid().into() }
 }
 
-fn engine(drivers: Registry, state: StateFile, limits: Limits, holder: Holder) -> Engine {
-    Engine::new(drivers, Arc::new(state), Arc::new(SystemClock), Arc::new(SystemRandom), limits, holder)
+fn engine(drivers: Registry, state: Arc<StateFile>, limits: Limits, holder: Holder) -> Engine {
+    Engine::new(drivers, state, Arc::new(SystemClock), Arc::new(SystemRandom), limits, holder)
 }
 
 /// The built-in drivers. No client is made here: most sets of files need none.
@@ -256,6 +261,6 @@ pub fn open_records(files: &Files, console: Console) -> anyhow::Result<Records> 
         Failure::hinted(message, "name the state file with --state; `purlin apply` makes it")
     })?;
     let state = StateFile::open(&files.state, &namespace, holder())?;
-    let Loaded { records, unreadable } = state.load_all()?;
+    let Loaded { records, unreadable, .. } = state.load_all()?;
     Ok(Records { recorded: records, unreadable, editor: Editor::File(state) })
 }

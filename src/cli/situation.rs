@@ -3,12 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use jiff::{SignedDuration, Timestamp};
+
 use super::args::RefreshChoice;
 use super::failure::Failure;
 use super::options::Planning;
 use crate::execute::{self, Adoption, Engine};
 use crate::graph::{self, ActionGraph};
-use crate::load::{self, Config};
+use crate::load::{self, Config, Drift};
 use crate::model::{Action, Address, Change, Diagnostic, Diagnostics, Reason, Recorded, Severity, Value};
 use crate::plan::{Held, Mode, Plan, PlanOptions, Refresh, RunningStep, select};
 
@@ -27,6 +29,8 @@ pub struct Situation {
     pub problems: Diagnostics,
     /// Objects that must be left alone for now.
     pub held: BTreeMap<Address, Held>,
+    /// When objects were last looked at, as far as that is known.
+    pub reads: BTreeMap<Address, Timestamp>,
     /// A record without a Resource is an orphan (files), or abandoned (cluster).
     pub destroy_orphans: bool,
 }
@@ -80,7 +84,8 @@ impl Purpose {
 impl Situation {
     /// Plans, and orders the steps.
     pub async fn plan(&self, engine: &Engine, planning: &Planning, purpose: Purpose) -> anyhow::Result<Planned> {
-        let drawn = || Basis { seed: engine.random.number(), refresh: refresh(planning.refresh) };
+        let now = engine.clock.now();
+        let drawn = || Basis { seed: engine.random.number(), refresh: self.refresh(planning.refresh, now) };
         let basis = purpose.basis.unwrap_or_else(drawn);
         let options = PlanOptions {
             mode: if planning.refresh_only { Mode::RefreshOnly } else { purpose.mode },
@@ -100,6 +105,23 @@ impl Situation {
         let (graph, warnings) = graph::build(&plan, &config, &self.recorded, &options.running);
         let diagnostics = self.all_diagnostics(&plan, warnings);
         Ok(Planned { plan, config, graph, diagnostics, refresh_only: planning.refresh_only, basis })
+    }
+
+    fn refresh(&self, choice: RefreshChoice, now: Timestamp) -> Refresh {
+        match choice {
+            RefreshChoice::All => Refresh::All,
+            RefreshChoice::None => Refresh::None,
+            RefreshChoice::Due => {
+                let recorded = self.recorded.keys().filter(|address| self.due_at(address).is_none_or(|at| at <= now));
+                Refresh::Due(recorded.cloned().collect())
+            }
+        }
+    }
+
+    /// When an object is to be looked at again; `None`: at once, since nobody knows when it was last.
+    pub fn due_at(&self, address: &Address) -> Option<Timestamp> {
+        let interval = self.config.instances.get(address).map_or(Drift::default(), |i| i.drift).interval;
+        self.reads.get(address)?.checked_add(SignedDuration::try_from(interval).ok()?).ok()
     }
 
     /// Every object that is wanted or recorded.
@@ -162,20 +184,22 @@ fn unknown(flag: &str, address: &Address, plan: &Plan) -> anyhow::Error {
     Failure::hinted(message, hint)
 }
 
-/// Records do not say yet when they were last read, so none is known to be due.
-fn refresh(choice: RefreshChoice) -> Refresh {
-    match choice {
-        RefreshChoice::All => Refresh::All,
-        RefreshChoice::None => Refresh::None,
-        RefreshChoice::Due => Refresh::Due(BTreeSet::new()),
-    }
-}
-
 impl Planned {
     /// The plan as a run takes it.
     pub fn adoption(self, mut scope: BTreeSet<Address>, namespace: Value, running: Vec<RunningStep>) -> Adoption {
         scope.extend(self.config.instances.keys().cloned());
         Adoption { scope, config: self.config, plan: self.plan, graph: self.graph, namespace, running }
+    }
+
+    /// The objects that were looked at: those that are as they should be, and those that are not, which are due again
+    /// until somebody has seen to it.
+    pub fn looked_at(&self) -> (BTreeSet<Address>, BTreeSet<Address>) {
+        let at_rest = |change: &Change| {
+            matches!(change.action, Action::NoOp | Action::Record) && change.drift.is_none() && change.deposed.is_none()
+        };
+        let resting: BTreeSet<&Address> =
+            self.plan.changes.iter().filter(|change| at_rest(change)).map(|change| &change.address).collect();
+        self.plan.read.iter().cloned().partition(|address| resting.contains(address))
     }
 
     /// Whether something is wrong: the exit code is 1 then, whatever else is done.

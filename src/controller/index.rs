@@ -80,6 +80,8 @@ pub enum Event {
     RecordsListed,
     /// What a `ConfigMap` or Secret holds, as a service account sees it.
     Input(InputKey, Data),
+    /// Somebody else has changed the object of an instance, or destroyed it.
+    ObjectNoticed(Address, bool),
     /// Name, labels and annotations of the namespace, and whether it is terminating.
     Namespace {
         /// `ns` of expressions.
@@ -115,6 +117,8 @@ pub struct Index {
     erased: BTreeSet<Address>,
     /// Objects with a running step, with what the watch said meanwhile.
     busy: BTreeMap<Address, Parked>,
+    /// Objects that somebody else has changed, with whether they were destroyed.
+    noticed: BTreeMap<Address, bool>,
     /// Names to be looked at.
     woken: BTreeSet<Arc<str>>,
     /// Names whose last trace has gone as it was meant to.
@@ -218,6 +222,7 @@ impl Index {
             Event::RecordsRelisting => self.records_relisting(),
             Event::RecordsListed => self.records_listed(),
             Event::Input(key, data) => self.input_changed(&key, data),
+            Event::ObjectNoticed(address, gone) => *self.noticed.entry(address).or_default() |= gone,
             Event::Namespace { value, terminating } => self.namespace_changed(value, terminating),
         }
     }
@@ -225,6 +230,11 @@ impl Index {
     /// The names to look at, and the records that somebody else has changed, since the last call.
     pub fn take_woken(&mut self) -> (BTreeSet<Arc<str>>, BTreeSet<Address>) {
         (std::mem::take(&mut self.woken), std::mem::take(&mut self.foreign))
+    }
+
+    /// The objects that somebody else has changed since the last call, with whether they were destroyed.
+    pub fn take_noticed(&mut self) -> BTreeMap<Address, bool> {
+        std::mem::take(&mut self.noticed)
     }
 
     /// The names that nothing is left of, as it was meant to be, since the last call.

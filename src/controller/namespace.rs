@@ -11,7 +11,9 @@
 //! happen. Nothing here blocks on a driver or on the API server: plans, recoveries and small chores run in tasks that
 //! this one owns, and the running calls belong to the `Run`.
 
+mod drift;
 mod objects;
+mod pace;
 mod planning;
 mod progress;
 mod recovery;
@@ -46,6 +48,8 @@ pub struct NamespaceTask {
     /// `run` has nothing to wait for until something is adopted.
     run_is_idle: bool,
     settle: Settle,
+    /// How many names of it the gauge counts.
+    queued: usize,
     /// In boxes, since the nodes of the map are half empty.
     tracked: BTreeMap<Address, Box<Tracked>>,
     /// When to look at an object though nothing happens.
@@ -62,12 +66,21 @@ pub struct NamespaceTask {
     /// The ConfigMaps and Secrets that Resources read.
     inputs: InputWatches,
     /// Small requests to the API server whose result comes back through the watches.
-    chores: JoinSet<()>,
-    /// Resources whose marks were taken off, by UID, so that it is asked for once.
+    chores: JoinSet<Chore>,
+    /// Resources whose marks were, or are being, taken off, by UID, so that it is asked for once.
     released: BTreeSet<Arc<str>>,
+    /// Objects that went missing lately.
+    missing: drift::Missing,
     /// Records without a Resource.
     abandoned: BTreeSet<Address>,
     stopping: bool,
+}
+
+/// How a chore ended.
+enum Chore {
+    Done,
+    /// The marks of this Resource, with this UID, could not be taken off.
+    NotReleased(Address, Arc<str>),
 }
 
 impl NamespaceTask {
@@ -84,6 +97,7 @@ impl NamespaceTask {
             shared,
             run_is_idle: true,
             settle: Settle::default(),
+            queued: 0,
             tracked: BTreeMap::new(),
             timers: BTreeSet::new(),
             plannings: JoinSet::new(),
@@ -95,6 +109,7 @@ impl NamespaceTask {
             inputs: InputWatches::default(),
             chores: JoinSet::new(),
             released: BTreeSet::new(),
+            missing: drift::Missing::default(),
             abandoned: BTreeSet::new(),
             stopping: false,
         }
@@ -109,6 +124,7 @@ impl NamespaceTask {
         let mut leadership = context.leadership.clone();
         loop {
             let next = self.turn();
+            self.count_queue();
             if self.is_over() {
                 break;
             }
@@ -129,11 +145,10 @@ impl NamespaceTask {
                     Ok(recovered) => self.take_recovery(recovered),
                     Err(error) => tracing::error!(%error, "a recovery was lost"),
                 },
-                Some(chore) = self.chores.join_next() => {
-                    if let Err(error) = chore {
-                        tracing::error!(%error, "a chore was lost");
-                    }
-                }
+                Some(chore) = self.chores.join_next() => match chore {
+                    Ok(chore) => self.take_chore(chore),
+                    Err(error) => tracing::error!(%error, "a chore was lost"),
+                },
                 () = shared.wake.notified(), if !self.stopping => {}
                 () = tokio::time::sleep_until(next.unwrap_or_else(Instant::now)), if next.is_some() => {}
             }
@@ -157,6 +172,16 @@ impl NamespaceTask {
         }
     }
 
+    /// Feeds the gauge of names that wait to be planned.
+    fn count_queue(&mut self) {
+        let queued = self.settle.len();
+        let difference = i64::try_from(queued).unwrap_or(i64::MAX) - i64::try_from(self.queued).unwrap_or(i64::MAX);
+        if difference != 0 {
+            self.context.metrics.queued(difference);
+            self.queued = queued;
+        }
+    }
+
     /// Decides what can be decided now; gives the time of the next turn if nothing happens before.
     fn turn(&mut self) -> Option<Instant> {
         let now = Instant::now();
@@ -173,10 +198,13 @@ impl NamespaceTask {
 
     /// What the index has to say.
     fn take_woken(&mut self, now: Instant) {
-        let ((names, foreign), gone, inputs) = {
+        let ((names, foreign), gone, inputs, noticed) = {
             let mut index = self.shared.index();
-            (index.take_woken(), index.take_gone(), index.take_wanted_inputs())
+            (index.take_woken(), index.take_gone(), index.take_wanted_inputs(), index.take_noticed())
         };
+        for (address, gone) in noticed {
+            self.notice(&address, gone, now);
+        }
         if let Some(wanted) = inputs {
             self.inputs.follow(&wanted, &self.context, &self.shared);
         }
@@ -236,7 +264,12 @@ impl NamespaceTask {
     }
 
     fn close(mut self) {
+        self.settle = Settle::default();
+        self.count_queue();
         let metrics = &self.context.metrics;
+        for (address, tracked) in &mut self.tracked {
+            drift::end_watch(&self.context, &self.shared, address, tracked);
+        }
         for tracked in self.tracked.values() {
             metrics.object_moved(tracked.state, None);
         }

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::model::Reason;
+
 /// The wait after the first failure.
 const FIRST: Duration = Duration::from_secs(1);
 /// No wait is longer: an outage of an hour should be noticed within minutes of its end.
@@ -13,6 +15,14 @@ pub fn delay(failures: u32, random: u64) -> Duration {
     let doublings = failures.saturating_sub(1).min(16);
     let base = FIRST.saturating_mul(1 << doublings).min(LONGEST);
     spread(base, random)
+}
+
+/// As [`delay`], for what failed for this reason. A missing permission is usually given by somebody who then waits, so
+/// it is tried again within a minute: no watch tells of a new role binding.
+pub fn delay_after(reason: Reason, failures: u32, random: u64) -> Duration {
+    const SOON: Duration = Duration::from_mins(1);
+    let delay = delay(failures, random);
+    if reason == Reason::Forbidden { delay.min(SOON) } else { delay }
 }
 
 /// A time span made up to 10 % shorter or longer.
@@ -36,6 +46,14 @@ mod tests {
         let middle = 1000;
         let seconds: Vec<u64> = [1, 2, 3, 4, 9, 10, 40].map(|n| delay(n, middle).as_secs()).into();
         assert_eq!(seconds, [1, 2, 4, 8, 256, 300, 300]);
+    }
+
+    #[test]
+    fn a_missing_permission_is_tried_again_within_a_minute() {
+        for random in [0, 1000, 2000] {
+            assert_eq!(delay_after(Reason::Forbidden, 40, random), Duration::from_mins(1));
+            assert_eq!(delay_after(Reason::OperationFailed, 40, random), delay(40, random));
+        }
     }
 
     #[test]

@@ -58,6 +58,11 @@ impl Settle {
         self.touched.contains_key(name)
     }
 
+    /// How many names wait.
+    pub fn len(&self) -> usize {
+        self.touched.len()
+    }
+
     /// Whether nothing waits.
     pub fn is_empty(&self) -> bool {
         self.touched.is_empty()
@@ -119,6 +124,7 @@ mod tests {
         assert!(settle.out_of_patience([&b].into_iter(), start + ms(1060)));
         settle.clear("a", start);
         settle.clear("b", start + ms(200));
+        assert_eq!(settle.len(), 1);
         assert!(settle.touched_after("b", start + ms(200)), "it was touched again since");
         settle.clear("b", start + ms(2000));
         assert_eq!(settle.may_destroy_at([&a, &b].into_iter()), None);

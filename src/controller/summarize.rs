@@ -157,10 +157,22 @@ fn conditions(situation: &Situation<'_>, object: &Verdict, overall: &Verdict, ge
         Class::Stalled => all.push(with(ConditionType::Stalled, "True", overall)),
         Class::Ready | Class::Suspended => {}
     }
+    all.extend(drifted(situation, generation));
     if deleting && overall.blocks_deletion {
         all.push(with(ConditionType::DeletionBlocked, "True", overall));
     }
     all
+}
+
+/// What somebody else has done to the object, until it is set right.
+fn drifted(situation: &Situation<'_>, generation: i64) -> Option<Condition> {
+    let change = situation.change?;
+    let drift = change.drift.as_ref()?;
+    let stays = change.action == Action::NoOp;
+    let open = situation.steps.values().any(|state| *state != StepState::Finished);
+    let what = if stays { verdict::REPORTED } else { "it is set right" };
+    let message = cut(&format!("{drift}; {what}"));
+    (stays || open).then(|| condition(ConditionType::Drifted, "True", drift.reason(), message, generation))
 }
 
 fn previous<'a>(situation: &Situation<'a>, kind: ConditionType) -> Option<&'a Condition> {
@@ -186,7 +198,7 @@ fn notes(situation: &Situation<'_>, overall: &Verdict, new: &[Condition]) -> Vec
 }
 
 /// What a finished step is told as; `None` for steps that are nobody's news.
-pub fn finished(step: &Step, adopted: bool, id: Option<&str>) -> Option<Note> {
+pub fn finished(step: &Step, adopted: bool, id: Option<&str>, because: Option<&str>) -> Option<Note> {
     let (reason, action, text) = match (step.operation, step.replaces) {
         (Operation::Create, false) => ("Created", "Create", "created"),
         // The create is the news of a replacement; the old object's end belongs to it.
@@ -195,12 +207,16 @@ pub fn finished(step: &Step, adopted: bool, id: Option<&str>) -> Option<Note> {
         (Operation::Record, _) if !adopted => return None,
         (Operation::Update, _) => ("Updated", "Update", "updated in place"),
         (Operation::Destroy, false) => ("Destroyed", "Destroy", "destroyed"),
-        (Operation::Forget, _) => ("Forgotten", "Forget", "forgotten; the object itself stays"),
+        (Operation::Forget, _) => ("Forgotten", "Forget", "forgotten"),
         (Operation::Record, _) => ("Adopted", "Adopt", "its record was adopted"),
     };
     let mut note = text.to_owned();
     if let Some(key) = step.deposed {
         note = format!("old object {key} {text}");
+    }
+    // Whether the object stays, is gone, or never was.
+    if let Some(because) = because.filter(|_| step.operation == Operation::Forget) {
+        note.push_str(&format!(": {}", cut(because)));
     }
     if let Some(id) = id {
         note.push_str(&format!(" (id: {})", cut(id)));

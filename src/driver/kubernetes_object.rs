@@ -22,6 +22,7 @@ mod publish;
 mod refusal;
 mod server;
 mod target;
+pub(crate) mod watches;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -35,14 +36,17 @@ use crate::model::{
 };
 use crate::process::Clock;
 
-use super::{ApplyRequest, ApplyResponse, CallContext, CreateRecovery, Driver, arguments};
+use super::{ApplyRequest, ApplyResponse, CallContext, CreateRecovery, Driver, ObjectWatcher, arguments};
 use discovery::ApiKind;
+use object::LAST_APPLIED;
 use refusal::{Attempt, Failure};
 use server::{Connection, Server, Who};
 use target::Target;
+use watches::Watches;
 
 pub use target::OWNER_ANNOTATION;
 pub(crate) use target::owner_mark;
+pub use watches::Sink;
 
 /// The resource type.
 pub const TYPE_NAME: &str = "kubernetes_object";
@@ -66,7 +70,10 @@ pub enum OwnerScope {
 
 /// The driver of `kubernetes_object`, for one API server.
 pub struct KubernetesObject {
-    server: Server,
+    server: Arc<Server>,
+    watches: Option<Watches>,
+    /// Which cluster it is, once that was asked.
+    cluster: OnceCell<Arc<str>>,
     scope: OwnerScope,
     impersonates: bool,
     schema: Arc<Schema>,
@@ -106,7 +113,15 @@ impl KubernetesObject {
             ),
         ]);
         let schema = Arc::new(Schema { version: 0, attributes });
-        Self { server: Server::new(connection, clock), scope, impersonates, schema }
+        let server = Arc::new(Server::new(connection, clock));
+        Self { server, watches: None, cluster: OnceCell::new(), scope, impersonates, schema }
+    }
+
+    /// Tells `sink` what others do to the objects that it is asked to watch. For a controller.
+    #[must_use]
+    pub fn telling(mut self, sink: Sink) -> Self {
+        self.watches = Some(Watches::new(Arc::clone(&self.server), sink));
+        self
     }
 
     /// As whom a call is made.
@@ -126,7 +141,12 @@ impl KubernetesObject {
 
     /// The owner mark of the Resource's instance.
     async fn owner(&self, context: &CallContext) -> Result<String, DriverError> {
-        let scope = match &self.scope {
+        Ok(owner_mark(&self.owner_scope(context).await?, &context.namespace, &context.address))
+    }
+
+    /// The first part of our marks.
+    async fn owner_scope(&self, context: &CallContext) -> Result<Arc<str>, DriverError> {
+        Ok(match &self.scope {
             OwnerScope::Fixed(text) => Arc::clone(text),
             OwnerScope::Cluster => self.server.cluster_uid(context.deadline).await.map_err(|failure| {
                 let target = Target {
@@ -137,8 +157,19 @@ impl KubernetesObject {
                 };
                 refusal::error(&failure, &attempt(context, "read", "namespaces", &target))
             })?,
-        };
-        Ok(owner_mark(&scope, &context.namespace, &context.address))
+        })
+    }
+
+    /// Which cluster this is. Empty for who may not know: then nobody can tell one from another.
+    async fn cluster(&self, context: &CallContext) -> Result<Arc<str>, DriverError> {
+        let name = self.cluster.get_or_try_init(|| async {
+            match self.server.cluster_uid(context.deadline).await {
+                Ok(uid) => Ok(format!("cluster:{uid}").into()),
+                Err(Failure::Refused(refusal)) if matches!(refusal.code, 401 | 403 | 404) => Ok(Arc::from("")),
+                Err(failure) => Err(discovery_error(context, &failure, "v1", "Namespace")),
+            }
+        });
+        name.await.cloned()
     }
 
     /// The kind, as the server has it now.
@@ -259,8 +290,20 @@ impl Driver for KubernetesObject {
         Some(CALLS_AT_ONCE)
     }
 
+    fn configuration<'a>(&'a self, context: &'a CallContext) -> BoxFuture<'a, Result<Arc<str>, DriverError>> {
+        Box::pin(self.cluster(context))
+    }
+
+    fn watcher(&self) -> Option<&dyn ObjectWatcher> {
+        self.watches.as_ref().map(|watches| watches as &dyn ObjectWatcher)
+    }
+
     fn close(&self) -> BoxFuture<'_, ()> {
-        Box::pin(async {})
+        Box::pin(async {
+            if let Some(watches) = &self.watches {
+                watches.close();
+            }
+        })
     }
 }
 

@@ -193,6 +193,10 @@ impl Driver for Scripted {
         })
     }
 
+    fn configuration<'a>(&'a self, _context: &'a CallContext) -> BoxFuture<'a, Result<Arc<str>, DriverError>> {
+        Box::pin(async { Ok(self.world.configuration()) })
+    }
+
     fn create_recovery(&self) -> CreateRecovery {
         self.world.create_recovery()
     }

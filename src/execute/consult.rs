@@ -96,7 +96,7 @@ async fn answer(engine: &Engine, config: &Config, ask: Ask) -> (AskId, Reply) {
             path: None,
             hint: None,
         };
-        return (ask.id, Reply::Object(Err(error)));
+        return (ask.id, Reply::Object(Err(error), Arc::from("")));
     };
     let _places = take_places(engine, &ask.type_name).await;
     let call = Call {
@@ -109,11 +109,18 @@ async fn answer(engine: &Engine, config: &Config, ask: Ask) -> (AskId, Reply) {
         config.instances.get(&ask.address).map_or(Timeouts::default().read, |instance| instance.timeouts.read);
     let context = engine.call_context(&call, timeout);
     let reply = match ask.question {
-        Question::Import(id) => Reply::Object(driver.import(&context, &id).await.map(checked_object)),
-        Question::Read(object) => {
-            let read = driver.read(&context, &object).await;
-            Reply::Object(read.map(checked_object).map_err(|error| mask::error(error, &[Some(&object.value)])))
-        }
+        Question::Import(id) => match driver.configuration(&context).await {
+            Ok(configuration) => Reply::Object(driver.import(&context, &id).await.map(checked_object), configuration),
+            Err(error) => Reply::Object(Err(error), Arc::from("")),
+        },
+        Question::Read(object) => match driver.configuration(&context).await {
+            Ok(configuration) => {
+                let read = driver.read(&context, &object).await;
+                let read = read.map(checked_object).map_err(|error| mask::error(error, &[Some(&object.value)]));
+                Reply::Object(read, configuration)
+            }
+            Err(error) => Reply::Object(Err(error), Arc::from("")),
+        },
         Question::Copies(record) => Reply::Copies(publish::has_drifted(engine, &record).await),
         Question::Plan(request) => {
             let (found, answer) = validate_and_plan(driver.as_ref(), &context, request).await;

@@ -12,7 +12,7 @@ use crate::driver::{ApplyRequest, ApplyResponse, CallContext, CreateRecovery, Dr
 use crate::execute::Engine;
 use crate::load::{Instance, Timeouts};
 use crate::model::{Intent, ObjectState, Operation, PlannedObject, Reason, Record, RecordedObject, Stored};
-use crate::plan::Held;
+use crate::plan::{GONE_ELSEWHERE, Held};
 
 /// How soon recovery is tried again after a call of it failed.
 const TRY_AGAIN: Duration = Duration::from_secs(5);
@@ -240,7 +240,10 @@ impl Attempt<'_> {
         let context = self.context(&current.service_account, self.timeouts().read);
         match self.driver.read(&context, &current).await {
             Err(error) => return self.later(&error.into()),
-            Ok(None) => record.current = None,
+            Ok(None) => match self.looked_elsewhere(&context, &current).await {
+                Some(held) => return held,
+                None => record.current = None,
+            },
             Ok(Some(state)) => {
                 let schema = self.driver.schema(&self.stored.record.type_name);
                 let mut object = super::step::seen_object(&current, state, schema.as_deref());
@@ -272,9 +275,24 @@ impl Attempt<'_> {
             Err(error) => self.later(&error.into()),
             Ok(Some(_)) => self.close().await,
             Ok(None) => {
+                if let Some(held) = self.looked_elsewhere(&context, &object).await {
+                    return held;
+                }
                 let response = ApplyResponse::default();
                 self.concluded(settle_destroy(self.engine, self.stored, removed, response).await)
             }
+        }
+    }
+
+    /// An object that is missing under another configuration than the one that last saw it is not believed to be gone.
+    async fn looked_elsewhere(&self, context: &CallContext, object: &RecordedObject) -> Option<Recovery> {
+        match self.driver.configuration(context).await {
+            Ok(configuration) if object.is_known_to(&configuration) => None,
+            Ok(_) => {
+                let message = GONE_ELSEWHERE.to_owned();
+                Some(Recovery::Held(Held { reason: Reason::GoneAfterConfigChange, message }, None))
+            }
+            Err(error) => Some(self.later(&error.into())),
         }
     }
 

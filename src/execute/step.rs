@@ -188,13 +188,16 @@ impl StepTask {
         self.instance.as_deref().is_some_and(|instance| !instance.deleting && !marked(instance))
     }
 
-    /// What an intent keeps of the final plan.
-    fn planned_object(&self, last: &Final) -> Result<PlannedObject, Failure> {
+    /// What an intent keeps of the final plan, and of the configuration under which it is carried out.
+    async fn planned_object(&self, last: &Final, timeout: Duration) -> Result<PlannedObject, Failure> {
+        let recorded = self.recorded()?;
+        let context = self.context(&recorded.service_account, timeout, None);
+        let provider_config = self.driver()?.configuration(&context).await?;
         Ok(PlannedObject {
             config: last.config.clone(),
             planned: last.planned.clone(),
             private: Arc::clone(&last.private),
-            recorded: Box::new(self.recorded()?),
+            recorded: Box::new(RecordedObject { provider_config, ..recorded }),
         })
     }
 

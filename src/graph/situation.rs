@@ -136,6 +136,7 @@ fn change(address: &Address, action: Action, forget: bool) -> Change {
         message: String::new(),
         waiting_for: Vec::new(),
         replace_paths: Vec::new(),
+        drift: None,
         before: None,
         after: None,
     }

@@ -66,6 +66,8 @@ pub struct Instance {
     pub deletion_policy: DeletionPolicy,
     /// `import.id`.
     pub import: Option<ImportRequest>,
+    /// What becomes of changes by somebody else.
+    pub drift: Drift,
     /// As which service account built-in drivers act; empty in local mode.
     pub service_account: Arc<str>,
     /// `suspend`, or the annotation `purlin.dev/paused`.
@@ -187,6 +189,33 @@ pub enum DeletionPolicy {
     Delete,
     /// Forget it.
     Orphan,
+}
+
+/// `spec.drift`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Drift {
+    /// How often the object is read.
+    pub interval: Duration,
+    /// What becomes of a difference.
+    pub action: DriftAction,
+}
+
+/// `spec.drift.action`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DriftAction {
+    /// The object is changed back, or made anew.
+    #[default]
+    Correct,
+    /// It stays as it is, and that is told.
+    Report,
+    /// The object is not read.
+    Ignore,
+}
+
+impl Default for Drift {
+    fn default() -> Self {
+        Self { interval: Duration::from_mins(30), action: DriftAction::Correct }
+    }
 }
 
 /// `spec.import`.

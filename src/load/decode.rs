@@ -10,8 +10,8 @@ use super::condition::{self, Moment, Written};
 use super::intern::Interner;
 use super::tree::{Node, Tree};
 use super::{
-    DeletionPolicy, ImportRequest, Instance, Reference, Repeat, Repetition, Template, Timeouts, duration, expression,
-    lifecycle,
+    DeletionPolicy, Drift, DriftAction, ImportRequest, Instance, Reference, Repeat, Repetition, Template, Timeouts,
+    duration, expression, lifecycle,
 };
 use crate::api;
 use crate::load::expression::Variable;
@@ -43,6 +43,8 @@ pub(super) struct Draft {
     pub(super) replace_triggered_by: Vec<Arc<str>>,
     pub(super) policies: Option<Vec<Arc<str>>>,
     pub(super) deletion_policy: DeletionPolicy,
+    pub(super) drift_action: DriftAction,
+    pub(super) drift_interval: Option<Arc<str>>,
     pub(super) import: Option<Arc<str>>,
     pub(super) service_account: Arc<str>,
     pub(super) suspended: bool,
@@ -88,6 +90,12 @@ pub fn from_api(resource: &api::Resource, default_service_account: &Arc<str>, in
             api::DeletionPolicy::Delete => DeletionPolicy::Delete,
             api::DeletionPolicy::Orphan => DeletionPolicy::Orphan,
         },
+        drift_action: match spec.drift.as_ref().and_then(|drift| drift.action).unwrap_or_default() {
+            api::DriftAction::Correct => DriftAction::Correct,
+            api::DriftAction::Report => DriftAction::Report,
+            api::DriftAction::Ignore => DriftAction::Ignore,
+        },
+        drift_interval: spec.drift.as_ref().and_then(|drift| drift.interval.as_deref()).map(Arc::from),
         import: spec.import.as_ref().map(|import| import.id.as_str().into()),
         service_account: spec
             .service_account_name
@@ -118,6 +126,7 @@ impl Draft {
     pub(super) fn finish(mut self, config: Option<&Tree>, interner: &mut Interner) -> Instance {
         let address = Address::single(self.name.clone());
         let timeouts = self.timeouts();
+        let drift = self.drift();
         self.check();
         let (ignore_changes, faults) = lifecycle::ignore_changes(&self.ignore_changes);
         self.problems.extend(faults);
@@ -168,6 +177,7 @@ impl Draft {
             triggers,
             policies,
             deletion_policy: self.deletion_policy,
+            drift,
             import: self.import.map(|id| ImportRequest { id }),
             service_account: self.service_account,
             suspended: self.suspended,
@@ -219,18 +229,29 @@ impl Draft {
             ("read", &mut timeouts.read),
         ];
         for (text, (name, place)) in texts.into_iter().zip(fields) {
-            let Some(text) = text else { continue };
-            match duration::parse(&text) {
-                Some(duration) => *place = duration,
-                None => self.problem(
-                    Reason::InvalidManifest,
-                    spec(&["timeouts", name]),
-                    format!("`{text}` is no duration longer than nothing"),
-                    "write it as `30m` or `1h30m`",
-                ),
+            if let Some(duration) = text.and_then(|text| self.duration(&text, &["timeouts", name])) {
+                *place = duration;
             }
         }
         timeouts
+    }
+
+    fn drift(&mut self) -> Drift {
+        let mut drift = Drift { action: self.drift_action, ..Drift::default() };
+        let text = self.drift_interval.take();
+        if let Some(interval) = text.and_then(|text| self.duration(&text, &["drift", "interval"])) {
+            drift.interval = interval;
+        }
+        drift
+    }
+
+    fn duration(&mut self, text: &str, at: &[&str]) -> Option<Duration> {
+        let duration = duration::parse(text);
+        if duration.is_none() {
+            let what = format!("`{text}` is no duration longer than nothing");
+            self.problem(Reason::InvalidManifest, spec(at), what, "write it as `30m` or `1h30m`");
+        }
+        duration
     }
 
     /// What expressions can read besides other objects.

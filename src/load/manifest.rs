@@ -11,7 +11,7 @@ use super::intern::Interner;
 use super::suggest::closest;
 use super::tree::{Entry, Node, Tree};
 use super::yaml::{Document, Fault};
-use super::{DeletionPolicy, Instance};
+use super::{DeletionPolicy, DriftAction, Instance};
 use crate::api;
 use crate::model::data::Texts;
 use crate::model::{DataKind, DataRef, Diagnostic, Diagnostics, Path, Reason, Source, Value};
@@ -136,6 +136,7 @@ const SPEC: &[&str] = &[
     "count",
     "deletionPolicy",
     "dependsOn",
+    "drift",
     "enabled",
     "enabledWhen",
     "forEach",
@@ -291,6 +292,7 @@ impl Reading<'_> {
                     draft.policies = Some(self.texts(value, &at, interner));
                 }
                 "managementPolicies" => {}
+                "drift" => self.drift(value, draft),
                 "import" => {
                     for entry in self.entries(value, &at) {
                         match entry.key.as_ref() {
@@ -395,6 +397,28 @@ impl Reading<'_> {
             conditions.push(written);
         }
         conditions
+    }
+
+    fn drift(&mut self, tree: &Tree, draft: &mut Draft) {
+        const ACTIONS: [&str; 3] = ["Correct", "Report", "Ignore"];
+        let at = ["spec", "drift"];
+        for entry in self.entries(tree, &at) {
+            let (value, place) = (&entry.value, [at[0], at[1], entry.key.as_ref()]);
+            match entry.key.as_ref() {
+                "interval" => draft.drift_interval = self.text(value, &place),
+                "action" => match self.text(value, &place).as_deref() {
+                    None | Some("Correct") => draft.drift_action = DriftAction::Correct,
+                    Some("Report") => draft.drift_action = DriftAction::Report,
+                    Some("Ignore") => draft.drift_action = DriftAction::Ignore,
+                    Some(other) => {
+                        let what = format!("`{other}` is none of `Correct`, `Report` and `Ignore`");
+                        let meant = closest(other, ACTIONS).map(|meant| format!("did you mean `{meant}`?"));
+                        self.problem(value.line, field(&place), what, meant);
+                    }
+                },
+                _ => self.unknown(entry, &at, &["action", "interval"]),
+            }
+        }
     }
 
     fn timeouts(&mut self, tree: &Tree, draft: &mut Draft) {

@@ -1,5 +1,6 @@
 //! What is to happen to one object, and the steps it is done in.
 
+use std::fmt;
 use std::sync::Arc;
 
 use super::{Address, DeposedKey, Path, Reason, Value};
@@ -34,6 +35,42 @@ pub enum Action {
     Blocked,
 }
 
+/// What reading found that nobody here has asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Drift {
+    /// Somebody else has changed these attributes.
+    Changed(Vec<Path>),
+    /// The object does not exist any more.
+    Gone,
+}
+
+impl Drift {
+    /// The condition reason.
+    pub fn reason(&self) -> Reason {
+        match self {
+            Self::Changed(_) => Reason::Drifted,
+            Self::Gone => Reason::Gone,
+        }
+    }
+}
+
+/// How many attributes a sentence names; nobody reads more.
+const NAMED: usize = 10;
+
+impl fmt::Display for Drift {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self::Changed(paths) = self else { return f.write_str("the object does not exist any more") };
+        f.write_str("changed outside of Purlin")?;
+        for (number, path) in paths.iter().take(NAMED).enumerate() {
+            write!(f, "{} `{path}`", if number == 0 { ":" } else { "," })?;
+        }
+        match paths.len().saturating_sub(NAMED) {
+            0 => Ok(()),
+            more => write!(f, " and {more} more"),
+        }
+    }
+}
+
 /// The planned change of one object, or of one leftover.
 #[derive(Clone, Debug)]
 pub struct Change {
@@ -63,6 +100,9 @@ pub struct Change {
     pub waiting_for: Vec<Address>,
     /// The attributes that force the replacement.
     pub replace_paths: Vec<Path>,
+    /// What somebody else has done to the object, when that is all that this change is about. With the action `NoOp`
+    /// it is only reported.
+    pub drift: Option<Drift>,
     /// The recorded value; `None` when there is none.
     pub before: Option<Value>,
     /// The planned value with `Unknown` where it is not known yet; `None` for destroy and forget.

@@ -93,6 +93,14 @@ reasons! {
     PublishConflict,
     /// The object to import does not exist.
     ImportNotFound,
+    /// Somebody else has changed the object. `spec.drift.action` decides what becomes of it.
+    Drifted,
+    /// The object does not exist any more, and by `spec.drift.action: Report` it is not made anew.
+    Gone,
+    /// The object is missing, but the provider's configuration is another one than that which last saw it.
+    GoneAfterConfigChange,
+    /// So many objects are gone at once that they are not made anew before somebody says so.
+    MassDisappearance,
     /// Deletion is prevented by `lifecycle.preventDestroy`.
     PreventDestroy,
     /// The object cannot be destroyed while another one uses it.

@@ -99,6 +99,12 @@ impl Revision {
 }
 
 impl RecordedObject {
+    /// Whether a missing object is gone when it was looked for under this configuration of its provider: the one that
+    /// last saw it, or nobody knows which that was.
+    pub fn is_known_to(&self, configuration: &str) -> bool {
+        self.provider_config.is_empty() || *self.provider_config == *configuration
+    }
+
     /// The `id` attribute, when it is a known text.
     pub fn id(&self) -> Option<&str> {
         self.value.get("id").and_then(Value::as_str)

@@ -41,8 +41,9 @@ pub enum Question {
 /// The reply to a question of the same kind.
 #[derive(Clone, Debug)]
 pub enum Reply {
-    /// To `Import` and `Read`: `None` when there is no such object.
-    Object(Result<Option<ObjectState>, DriverError>),
+    /// To `Import` and `Read`: `None` when there is no such object. And under which configuration of the provider it was
+    /// looked for.
+    Object(Result<Option<ObjectState>, DriverError>, Arc<str>),
     /// To `Copies`.
     Copies(bool),
     /// To `Plan`: what the check found, and the answer if the check found no error.

@@ -49,6 +49,12 @@ pub(super) fn assemble(scene: &Scene<'_>, drafts: Vec<Option<Draft>>, flags: &In
         }
         select::at_rest(&mut draft);
         let leftovers = std::mem::take(&mut draft.leftovers);
+        if draft.read {
+            plan.read.insert(subject.address.clone());
+        }
+        if draft.gone {
+            plan.gone.insert(subject.address.clone());
+        }
         if shown(subject, &draft, &leftovers) {
             plan.changes.push(change(scene, id, draft));
         }
@@ -139,6 +145,7 @@ fn finish_change(
         message: told.map(|block| block.leading().message()).unwrap_or_default(),
         waiting_for: told.map(|block| scene.addresses(block.waiting_for.iter().copied())).unwrap_or_default(),
         replace_paths: draft.planned.map(|planned| planned.replace_paths).unwrap_or_default(),
+        drift: draft.drift,
         because: draft.because,
         before,
         after,
@@ -159,6 +166,7 @@ fn leftover_change(scene: &Scene<'_>, id: Id, leftover: LeftoverDraft) -> Change
         message: block.map(|block| block.leading().message()).unwrap_or_default(),
         waiting_for: block.map(|block| scene.addresses(block.waiting_for.iter().copied())).unwrap_or_default(),
         replace_paths: Vec::new(),
+        drift: None,
         because: leftover.because,
         before: Some(leftover.object.value.clone()),
         after: None,
@@ -213,8 +221,8 @@ fn prepare(scene: &Scene<'_>, id: Id, draft: &mut Draft, flags: Flags) -> Option
     let instance = subject.instance.filter(|_| subject.wanted && !scene.running.contains_key(&id))?;
     if draft.action == Action::NoOp {
         let object = draft.prior.clone()?;
-        draft.because = record_only(subject, instance, &object, draft, &flags).map(str::to_owned);
-        draft.because.as_ref()?;
+        let because = record_only(subject, instance, &object, draft, &flags)?;
+        draft.because = Some(because.to_owned());
         draft.action = Action::Record;
         return Some(Prepared {
             config: Value::Null,

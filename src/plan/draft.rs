@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::scene::Id;
 use crate::model::{
-    Action, Address, DeposedKey, Diagnostic, Diagnostics, DriverError, ErrorKind, Path, Reason, RecordedObject,
+    Action, Address, DeposedKey, Diagnostic, Diagnostics, Drift, DriverError, ErrorKind, Path, Reason, RecordedObject,
     Severity, Value,
 };
 
@@ -59,6 +59,12 @@ pub(super) struct Draft {
     pub publishes: Option<&'static str>,
     /// Somebody else has changed what it has published.
     pub copies_drifted: bool,
+    /// What somebody else has done to it, when that is all that the action is about.
+    pub drift: Option<Drift>,
+    /// Whether it was read, be it there or gone.
+    pub read: bool,
+    /// Whether the recorded object was read and is gone.
+    pub gone: bool,
     /// Decided before any dependency was, so that it stays whatever becomes of them.
     pub at_once: bool,
     /// What drivers and load warned of.
@@ -144,6 +150,9 @@ impl Draft {
             check_later: false,
             publishes: None,
             copies_drifted: false,
+            drift: None,
+            read: false,
+            gone: false,
             at_once: false,
             diagnostics: Vec::new(),
             leftovers: Vec::new(),
@@ -165,7 +174,8 @@ impl Draft {
     pub fn block(&mut self, block: Block, current: Option<&Arc<RecordedObject>>) {
         let diagnostics = std::mem::take(&mut self.diagnostics);
         let leftovers = std::mem::take(&mut self.leftovers);
-        *self = Self { diagnostics, leftovers, at_once: self.at_once, ..Self::blocked(block, current) };
+        let (at_once, read, gone) = (self.at_once, self.read, self.gone);
+        *self = Self { read, gone, at_once, diagnostics, leftovers, ..Self::blocked(block, current) };
     }
 
     pub fn is_blocked(&self) -> bool {

@@ -5,11 +5,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::Mode;
 use super::draft::{Block, Draft, LeftoverDraft};
 use super::progress::{Progress, Refreshed};
 use super::scene::{Id, Scene, Subject};
 use super::wanted::{difference, prevented_block};
+use super::{Mode, drift};
 use crate::model::{Action, DeposedKey, Diagnostic, Reason, RecordedObject};
 
 /// Why an object that is not wanted must be left alone, as far as that can be told without asking.
@@ -76,6 +76,7 @@ pub(super) fn refreshed(scene: &Scene<'_>, id: Id, progress: &mut Progress) -> D
             let because = Some("it does not exist any more".to_owned());
             Draft { action: Action::Forget, because, forget: true, ..Draft::nothing() }
         }
+        Some(Refreshed::Elsewhere) => Draft::blocked(drift::elsewhere(scene, subject), Some(current)),
         Some(Refreshed::Failed(error)) => {
             Draft::blocked(Block::failed(subject.address, "the object could not be read", error), Some(current))
         }
@@ -101,7 +102,7 @@ pub(super) fn leftovers(scene: &Scene<'_>, id: Id, refreshed: Vec<(DeposedKey, R
             return draft;
         }
         match all_destroys_held(scene, subject) {
-            _ if scene.options.mode == Mode::RefreshOnly => leave(subject, &mut draft, refreshed.remove(key)),
+            _ if scene.options.mode == Mode::RefreshOnly => leave(scene, subject, &mut draft, refreshed.remove(key)),
             Some(block) => draft.block(block),
             None => match going(scene, subject, object, refreshed.remove(key)) {
                 Going::Goes { action, because, object: now } => {
@@ -122,7 +123,7 @@ pub(super) fn leftovers(scene: &Scene<'_>, id: Id, refreshed: Vec<(DeposedKey, R
 }
 
 /// A leftover is not worth a record of how it is: it is read again before it goes. Only what is gone is forgotten.
-fn leave(subject: Subject<'_>, draft: &mut LeftoverDraft, refreshed: Option<Refreshed>) {
+fn leave(scene: &Scene<'_>, subject: Subject<'_>, draft: &mut LeftoverDraft, refreshed: Option<Refreshed>) {
     draft.because = None;
     match refreshed {
         None | Some(Refreshed::Found(_)) => draft.action = Action::NoOp,
@@ -130,6 +131,7 @@ fn leave(subject: Subject<'_>, draft: &mut LeftoverDraft, refreshed: Option<Refr
             draft.action = Action::Forget;
             draft.because = Some("it does not exist any more".to_owned());
         }
+        Some(Refreshed::Elsewhere) => draft.block(drift::elsewhere(scene, subject)),
         Some(Refreshed::Failed(error)) => {
             draft.block(Block::failed(subject.address, "the object could not be read", error));
         }
@@ -151,6 +153,7 @@ fn going(scene: &Scene<'_>, subject: Subject<'_>, object: &Arc<RecordedObject>, 
             let because = "it does not exist any more".to_owned();
             return Going::Goes { action: Action::Forget, because, object: None };
         }
+        Some(Refreshed::Elsewhere) => return Going::Stays(drift::elsewhere(scene, subject)),
         Some(Refreshed::Failed(error)) => {
             return Going::Stays(Block::failed(subject.address, "the object could not be read", error));
         }

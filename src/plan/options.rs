@@ -50,6 +50,32 @@ pub struct RunningStep {
     pub recorded: Option<Arc<RecordedObject>>,
 }
 
+/// One configuration of a provider: what was seen under it may be gone all at once when it leads elsewhere.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Configuration {
+    /// The provider, by the prefix of its types.
+    pub provider: Arc<str>,
+    /// Its hash.
+    pub hash: Arc<str>,
+}
+
+impl Configuration {
+    /// The one that last saw an object.
+    pub fn of(type_name: &str, object: &RecordedObject) -> Self {
+        let provider = type_name.split('_').next().unwrap_or_default().into();
+        Self { provider, hash: Arc::clone(&object.provider_config) }
+    }
+}
+
+/// What is known of a configuration's objects that the plan does not cover.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Others {
+    /// How many there are, those that are gone included.
+    pub objects: usize,
+    /// How many of them went missing lately.
+    pub gone: usize,
+}
+
 /// Everything besides configuration and records that planning depends on. Randomness and time come in here.
 #[derive(Clone, Debug, Default)]
 pub struct PlanOptions {
@@ -66,6 +92,8 @@ pub struct PlanOptions {
     pub settled: BTreeSet<Address>,
     /// Objects that must wait.
     pub held: BTreeMap<Address, Held>,
+    /// Objects outside of this plan, where it covers a part only: whether an object went alone or with many others.
+    pub others: BTreeMap<Configuration, Others>,
     /// Steps under way.
     pub running: Vec<RunningStep>,
     /// Seed of everything drawn (deposed keys, ids, name suffixes).

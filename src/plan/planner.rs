@@ -188,6 +188,7 @@ impl<'a> Planner<'a> {
                         let refreshed = std::mem::take(&mut progress.leftovers);
                         draft.leftovers = leaving::leftovers(&self.scene, id, refreshed);
                     }
+                    (draft.read, draft.gone) = (progress.was_read(), progress.found_gone());
                     self.decided(id, *draft);
                     return;
                 }

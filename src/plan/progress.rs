@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use super::draft::{Block, Draft};
 use super::scene::{Id, Scene};
-use super::{Mode, Question, Reply, leaving, marks, wanted};
+use super::{Mode, Question, Reply, drift, leaving, marks, wanted};
+use crate::load::DriftAction;
 use crate::model::{
-    DeposedKey, Diagnostic, DriverError, ObjectState, ObjectStatus, Path, PlanResponse, Reason, RecordedObject, Schema,
-    Value,
+    DeposedKey, Diagnostic, Drift, DriverError, ObjectState, ObjectStatus, Path, PlanResponse, Reason, RecordedObject,
+    Schema, Value,
 };
 
 /// What a question is about.
@@ -41,6 +42,8 @@ pub(super) enum Next {
 pub(super) enum Refreshed {
     Found(Arc<RecordedObject>),
     Gone,
+    /// It is not there, but was looked for under another configuration than the one that last saw it.
+    Elsewhere,
     Failed(DriverError),
 }
 
@@ -72,6 +75,8 @@ pub(super) struct Progress {
     pub replacement: Option<Replacement>,
     /// Somebody else has changed what it has published.
     pub copies_drifted: bool,
+    /// What somebody else has done, when the configuration asks for nothing new.
+    pub drift: Option<Drift>,
     /// Warnings on the way.
     pub diagnostics: Vec<Diagnostic>,
 }
@@ -84,8 +89,11 @@ impl Progress {
         let served = scene.types.schema(&subject.type_name()).is_some();
         if let Some(record) = subject.record.filter(|_| served) {
             let due = scene.refreshes(subject.address);
+            let ignored = drift::action(subject) == DriftAction::Ignore;
             // Whether an interrupted object is complete can only be told by looking.
-            let look = |object: &RecordedObject| due || (subject.wanted && object.status == ObjectStatus::Interrupted);
+            let look = |object: &RecordedObject| {
+                (due && !ignored) || (subject.wanted && object.status == ObjectStatus::Interrupted)
+            };
             if let Some(current) = record.current.as_ref().filter(|object| look(object)) {
                 questions.push((Topic::Current, Question::Read(current.clone())));
             }
@@ -102,15 +110,25 @@ impl Progress {
         if questions.is_empty() { self.after_reads(scene, id) } else { Next::Ask(questions) }
     }
 
+    /// Whether the object was looked at, be it there or gone.
+    pub fn was_read(&self) -> bool {
+        self.imported.is_some() || matches!(self.current, Some(Refreshed::Found(_) | Refreshed::Gone))
+    }
+
+    /// Whether the recorded object was looked for and is gone.
+    pub fn found_gone(&self) -> bool {
+        matches!(self.current, Some(Refreshed::Gone))
+    }
+
     /// Takes a reply.
     pub fn take_reply(&mut self, scene: &Scene<'_>, id: Id, topic: Topic, reply: Reply) -> Next {
         match (topic, reply) {
-            (Topic::Import, Reply::Object(result)) => self.take_import(scene, id, result),
+            (Topic::Import, Reply::Object(result, configuration)) => self.take_import(scene, id, result, configuration),
             (Topic::Plan, Reply::Planned(diagnostics, result)) => {
                 wanted::take_plan(scene, id, self, diagnostics, result)
             }
-            (Topic::Current | Topic::Leftover(_), Reply::Object(result)) => {
-                self.take_read(scene, id, topic, result);
+            (Topic::Current | Topic::Leftover(_), Reply::Object(result, configuration)) => {
+                self.take_read(scene, id, topic, result, &configuration);
                 self.one_read_less(scene, id)
             }
             (Topic::Copies, Reply::Copies(drifted)) => {
@@ -130,7 +148,14 @@ impl Progress {
         if self.reads_open == 0 { self.after_reads(scene, id) } else { Next::Wait }
     }
 
-    fn take_read(&mut self, scene: &Scene<'_>, id: Id, topic: Topic, result: Result<Option<ObjectState>, DriverError>) {
+    fn take_read(
+        &mut self,
+        scene: &Scene<'_>,
+        id: Id,
+        topic: Topic,
+        result: Result<Option<ObjectState>, DriverError>,
+        configuration: &Arc<str>,
+    ) {
         let subject = scene.subjects[id];
         let Some(record) = subject.record else { return };
         let object = match topic {
@@ -141,11 +166,15 @@ impl Progress {
         let refreshed = match result {
             Ok(Some(state)) => {
                 let schema = scene.types.schema(&record.type_name).unwrap_or_default();
-                Refreshed::Found(refreshed(object, state, &schema))
+                Refreshed::Found(refreshed(object, state, &schema, configuration))
             }
-            // A missing object is believed to be gone. With provider configurations this is the place that first asks
-            // whether the same configuration looked for it that last saw it, and how many others are gone with it.
-            Ok(None) => Refreshed::Gone,
+            // How many others are gone with it is asked when the whole plan is settled. A current object whose
+            // replacement is requested is given up, wherever it may be.
+            Ok(None) if object.is_known_to(configuration) => Refreshed::Gone,
+            Ok(None) if topic == Topic::Current && subject.wanted && wanted::replacement_requested(scene, id) => {
+                Refreshed::Gone
+            }
+            Ok(None) => Refreshed::Elsewhere,
             Err(error) => Refreshed::Failed(error),
         };
         match topic {
@@ -171,12 +200,18 @@ impl Progress {
         }
     }
 
-    fn take_import(&mut self, scene: &Scene<'_>, id: Id, result: Result<Option<ObjectState>, DriverError>) -> Next {
+    fn take_import(
+        &mut self,
+        scene: &Scene<'_>,
+        id: Id,
+        result: Result<Option<ObjectState>, DriverError>,
+        configuration: Arc<str>,
+    ) -> Next {
         let subject = scene.subjects[id];
         let block = match result {
             Ok(Some(state)) => {
                 let schema = scene.types.schema(&subject.type_name()).unwrap_or_default();
-                self.imported = Some(Arc::new(imported(state, &schema)));
+                self.imported = Some(Arc::new(imported(state, &schema, configuration)));
                 return Next::Evaluate;
             }
             Ok(None) => {
@@ -198,27 +233,38 @@ pub(super) fn decided(draft: Draft) -> Next {
 }
 
 /// A recorded object as it is now. Shared with the record when nothing has changed.
-fn refreshed(object: &Arc<RecordedObject>, state: ObjectState, schema: &Schema) -> Arc<RecordedObject> {
+fn refreshed(
+    object: &Arc<RecordedObject>,
+    state: ObjectState,
+    schema: &Schema,
+    configuration: &Arc<str>,
+) -> Arc<RecordedObject> {
     let value = marks::like(marks::by_schema(state.value, schema), &object.value);
     let identity = state.identity.or_else(|| object.identity.clone());
     let same = value == object.value
         && state.private == object.private
         && identity == object.identity
+        && (configuration.is_empty() || *configuration == object.provider_config)
         && schema.version == object.schema_version;
     if same {
         return object.clone();
     }
     let schema_version = schema.version;
-    Arc::new(RecordedObject { value, private: state.private, identity, schema_version, ..object.as_ref().clone() })
+    // Who cannot tell one configuration from another leaves what is recorded.
+    let known = if configuration.is_empty() { &object.provider_config } else { configuration };
+    let (private, provider_config) = (state.private, Arc::clone(known));
+    let before = object.as_ref().clone();
+    Arc::new(RecordedObject { value, private, identity, schema_version, provider_config, ..before })
 }
 
 /// An object that had no record until now. Its flags and edges come with the first step.
-fn imported(state: ObjectState, schema: &Schema) -> RecordedObject {
+fn imported(state: ObjectState, schema: &Schema, provider_config: Arc<str>) -> RecordedObject {
     RecordedObject {
         value: marks::by_schema(state.value, schema),
         private: state.private,
         identity: state.identity,
         schema_version: schema.version,
+        provider_config,
         ..RecordedObject::default()
     }
 }

@@ -77,6 +77,7 @@ fn flagged(scene: &Scene<'_>, drafts: &[Option<Draft>]) -> Vec<Flagged> {
 /// Objects that cannot be done as planned for a reason of their own.
 fn refusals(scene: &Scene<'_>, drafts: &[Option<Draft>], flags: &Inheritance) -> Vec<(Id, Block)> {
     let mut refused = conflict::conflicts(scene, drafts);
+    refused.extend(super::drift::mass_disappearances(scene, drafts));
     let stuck = stuck_dependencies(scene, drafts);
     for (id, draft) in drafts.iter().enumerate() {
         let Some(draft) = draft else { continue };

@@ -12,10 +12,10 @@ use super::policy::{self, Policy};
 use super::progress::{Next, Progress, Refreshed, Replacement, Topic, decided, marked};
 use super::scene::{Id, Scene, Subject};
 use super::seen::{Evaluate, Seen};
-use super::{Question, contract, draw, ignore, trigger};
-use crate::load::{Instance, Reference};
+use super::{Question, contract, draw, drift, ignore, trigger};
+use crate::load::{DriftAction, Instance, Reference};
 use crate::model::{
-    Action, Diagnostic, Diagnostics, DriverError, ObjectStatus, Path, PlanRequest, PlanResponse, Reason,
+    Action, Diagnostic, Diagnostics, Drift, DriverError, ObjectStatus, Path, PlanRequest, PlanResponse, Reason,
     RecordedObject, Severity, Value,
 };
 
@@ -50,6 +50,9 @@ pub(super) fn evaluate(seen: &Seen<'_, '_>, evaluator: &dyn Evaluate, id: Id, pr
         let block = Block::failed(subject.address, "the object could not be read", error.clone());
         return decided(Draft::blocked(block, subject.current()));
     }
+    if let Some(Refreshed::Elsewhere) = &progress.current {
+        return decided(Draft::blocked(drift::elsewhere(scene, subject), subject.current()));
+    }
     if instance.policies.only_observe() {
         return decided(observed(subject, progress));
     }
@@ -77,6 +80,25 @@ pub(super) fn evaluate(seen: &Seen<'_, '_>, evaluator: &dyn Evaluate, id: Id, pr
     progress.diagnostics.extend(problems);
     progress.config = config;
     let status = prior(subject, progress).map(|object| object.status);
+    let undisputed = drift::undisputed(scene, id, progress);
+    match (status, undisputed) {
+        (None, Some(recorded)) if drift::reports_gone(scene, id, progress) => {
+            decided(drift::reported(subject, progress, recorded, Drift::Gone))
+        }
+        // Not even the driver looks at it, unless what it is replaced by has fired.
+        (Some(ObjectStatus::Ready), Some(recorded))
+            if drift::action(subject) == DriftAction::Ignore
+                && matches!(trigger::fired(seen, id, recorded), Ok(None)) =>
+        {
+            decided(kept(subject, progress, recorded, recorded.value.clone()))
+        }
+        (status, _) => go_on(seen, id, progress, status),
+    }
+}
+
+fn go_on(seen: &Seen<'_, '_>, id: Id, progress: &mut Progress, status: Option<ObjectStatus>) -> Next {
+    let scene = seen.scene;
+    let subject = scene.subjects[id];
     match status {
         None => plan_new(scene, id, progress),
         Some(ObjectStatus::Tainted) => replace(scene, id, progress, Replacement::Tainted),
@@ -152,7 +174,9 @@ fn prior(subject: Subject<'_>, progress: &Progress) -> Option<Arc<RecordedObject
     match &progress.current {
         Some(Refreshed::Found(object)) => Some(object.clone()),
         Some(Refreshed::Gone) => None,
-        Some(Refreshed::Failed(_)) | None => subject.current().or(progress.imported.as_ref()).cloned(),
+        Some(Refreshed::Failed(_) | Refreshed::Elsewhere) | None => {
+            subject.current().or(progress.imported.as_ref()).cloned()
+        }
     }
 }
 
@@ -296,6 +320,17 @@ fn judge(scene: &Scene<'_>, id: Id, progress: &mut Progress, response: PlanRespo
     let ignored = subject.instance.map_or(&[][..], |instance| &instance.ignore_changes);
     let unchanged = ignore::restore(response.planned.clone(), &base.value, ignored, &schema);
     let equal = unchanged.same(&base.value) && !unchanged.has_unknown();
+    if !equal || !paths.is_empty() {
+        let undisputed = drift::undisputed(scene, id, progress);
+        let found = undisputed.and_then(|recorded| Some((recorded, drift::found(recorded, progress)?)));
+        if let Some((recorded, now)) = found {
+            let drift = drift::changed(&recorded.value, now, &response.planned);
+            if drift::action(subject) == DriftAction::Report {
+                return Ok(decided(drift::reported(subject, progress, recorded, drift)));
+            }
+            progress.drift = Some(drift);
+        }
+    }
     if !paths.is_empty() {
         return Ok(replace(scene, id, progress, Replacement::Attributes(paths)));
     }
@@ -308,7 +343,8 @@ fn judge(scene: &Scene<'_>, id: Id, progress: &mut Progress, response: PlanRespo
     if let Some(block) = policy::refuse(subject, Policy::Update, &policy::differences(&base.value, &response.planned)) {
         return Ok(decided(Draft::blocked(block, subject.current())));
     }
-    let because = progress.imported.is_some().then(|| "imported".to_owned());
+    let drifted = progress.drift.is_some().then_some(drift::BECAUSE);
+    let because = progress.imported.is_some().then_some("imported").or(drifted).map(str::to_owned);
     Ok(decided(Draft { because, ..changed(progress, Action::Update, response, old) }))
 }
 
@@ -323,6 +359,9 @@ fn made(
     let subject = scene.subjects[id];
     let Some(replacement) = progress.replacement.take() else {
         let pending = subject.record.is_some_and(|record| record.replacement_pending);
+        if matches!(progress.current, Some(Refreshed::Gone)) && drift::undisputed(scene, id, progress).is_some() {
+            progress.drift = Some(Drift::Gone);
+        }
         let because = match progress.current {
             Some(Refreshed::Gone) => Some("it does not exist any more"),
             _ if pending => Some("replacement: the old object is already destroyed"),
@@ -354,6 +393,7 @@ fn changed(
         prior,
         seen: Some(response.planned.clone()),
         changed: true,
+        drift: progress.drift.take(),
         planned: Some(Box::new(Planned {
             config: std::mem::take(&mut progress.config),
             value: response.planned,
@@ -389,10 +429,12 @@ pub(super) fn difference(recorded: &Arc<RecordedObject>, object: &Arc<RecordedOb
     if Arc::ptr_eq(recorded, object) || recorded == object {
         return None;
     }
-    Some(if recorded.value.same(&object.value) {
-        "sensitive marks or provider data changed"
+    Some(if !recorded.value.same(&object.value) {
+        drift::BECAUSE
+    } else if recorded.provider_config != object.provider_config {
+        "the provider's configuration changed"
     } else {
-        "it was changed outside of Purlin"
+        "sensitive marks or provider data changed"
     })
 }
 

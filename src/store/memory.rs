@@ -135,7 +135,7 @@ impl MemoryJournal {
                 }),
             }
         }
-        Loaded { records, unreadable }
+        Loaded { records, unreadable, ..Loaded::default() }
     }
 
     /// Puts a record in place, whatever stood there: the beginning of a test.

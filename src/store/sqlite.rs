@@ -16,11 +16,13 @@ mod writer;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
+use jiff::Timestamp;
 use tracing::warn;
 
 use crate::execute::{Journal, JournalError};
@@ -96,6 +98,23 @@ impl StateFile {
     /// When the file cannot be read. A record that cannot be read is no error.
     pub fn load_all(&self) -> Result<Loaded, StateError> {
         load::all(&self.path)
+    }
+
+    /// Notes that objects were `seen`, be it by reading or by making them, and that others are `due` whenever they were
+    /// seen last.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn note_reads(
+        &self,
+        seen: &BTreeSet<Address>,
+        due: &BTreeSet<Address>,
+        at: Timestamp,
+    ) -> Result<(), StateError> {
+        if seen.is_empty() && due.is_empty() {
+            return Ok(());
+        }
+        schema::note_reads(&self.path, seen, due, at).map_err(|error| StateError::sqlite(&self.path, &error))
     }
 
     /// The namespace whose records it holds.

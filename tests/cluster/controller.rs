@@ -39,6 +39,11 @@ impl Controller {
 
     /// As [`Self::launch`], with more arguments.
     pub(crate) fn launch_with(plane: &ControlPlane, more: &[&str]) -> Self {
+        Self::launch_over(plane, more, plane.service_account_kubeconfig(NAMESPACE, "purlin"))
+    }
+
+    /// As [`Self::launch_with`], with another way to the API server.
+    pub(crate) fn launch_over(plane: &ControlPlane, more: &[&str], kubeconfig: PathBuf) -> Self {
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let pod = format!("purlin-controller-{number}");
         let port = free_port();
@@ -50,7 +55,7 @@ impl Controller {
         let child = Command::new(env!("CARGO_BIN_EXE_purlin"))
             .args(arguments)
             .args(more)
-            .env("KUBECONFIG", plane.service_account_kubeconfig(NAMESPACE, "purlin"))
+            .env("KUBECONFIG", kubeconfig)
             .env("POD_NAMESPACE", NAMESPACE)
             .env("POD_NAME", &pod)
             .env("POD_UID", uid)

@@ -1,8 +1,11 @@
 //! Crashes, pauses, hands in the works. Each test has the controller for itself.
 
+use std::sync::{Arc, Mutex};
+
 use crate::controller::Controller;
 use crate::controlplane::wait_until;
 use crate::installation::*;
+use crate::proxy::{Proxy, Trouble};
 
 /// A Deployment whose Pods do not become ready before somebody says so: a call that runs as long as the test wants.
 fn slow(name: &str) -> String {
@@ -325,4 +328,68 @@ fn two_controllers_without_a_lease_make_nothing_twice() {
     plane().kubectl_ok(&["-n", &ns, "delete", "pres", "--all", "--wait=false"]);
     wait_empty(&ns);
     assert!(records(&ns).is_empty());
+}
+
+#[test]
+fn throttling_and_expired_watches_are_survived() {
+    let _world = exclusive();
+    let ns = with_rights("busy");
+    let counts = Arc::new(Mutex::new([0_u32; 3]));
+    let seen = Arc::clone(&counts);
+    // Every third write is throttled; each kind of watch is told twice that its version is too old, in either way.
+    let proxy = Proxy::start(plane(), move |method, path| {
+        let mut counts = seen.lock().unwrap();
+        let count = |counts: &mut [u32; 3], which: usize| {
+            counts[which] += 1;
+            counts[which]
+        };
+        if path.contains("watch=") {
+            let nth = count(&mut counts, 0);
+            return (nth <= 12).then_some(if nth % 2 == 0 { Trouble::Gone } else { Trouble::GoneLater });
+        }
+        if matches!(method, "POST" | "PATCH" | "PUT" | "DELETE") && !path.contains("/leases") {
+            return (count(&mut counts, 1) % 3 == 0).then_some(Trouble::TooManyRequests);
+        }
+        (count(&mut counts, 2) % 5 == 0).then_some(Trouble::TooManyRequests)
+    });
+    let controller = Controller::launch_over(plane(), &[], proxy.kubeconfig());
+    let manifest = "{ apiVersion: v1, kind: ConfigMap, metadata: { name: site }, data: { a: ours } }";
+    let site = format!(
+        "---\napiVersion: purlin.dev/v1alpha1\nkind: Resource\nmetadata: {{ name: site }}\nspec:\n  type: \
+         kubernetes_object\n  config: {{ manifest: {manifest} }}\n"
+    );
+    plane().apply(&["-n", &ns], &format!("{site}{}", data("user", "\"${site.id}\"", "")));
+    wait_ready(&ns, &["site", "user"]);
+    assert_eq!(records(&ns).len(), 2, "each was made once");
+    let value = |ns: &str| plane().get(&["-n", ns, "configmap", "site"])["data"]["a"].clone();
+    plane().kubectl_ok(&["-n", &ns, "patch", "configmap", "site", "--type=merge", "-p", "{\"data\":{\"a\":\"b\"}}"]);
+    wait_until("drift is seen and set right all the same", LIMIT, || value(&ns) == "ours");
+    plane().kubectl_ok(&["-n", &ns, "delete", "pres", "--all", "--wait=false"]);
+    wait_empty(&ns);
+    assert!(records(&ns).is_empty() && counts.lock().unwrap().iter().all(|count| *count > 3), "{counts:?}");
+    drop(controller);
+}
+
+#[test]
+fn a_finalizer_that_could_not_be_taken_off_is_tried_again() {
+    let _world = exclusive();
+    let ns = plane().namespace("stuck");
+    let tried = Arc::new(Mutex::new(0));
+    let seen = Arc::clone(&tried);
+    let proxy = Proxy::start(plane(), move |method, path| {
+        if method != "PATCH" || !path.contains("/resources/never?") {
+            return None;
+        }
+        let mut tried = seen.lock().unwrap();
+        *tried += 1;
+        (*tried <= 2).then_some(Trouble::Gone)
+    });
+    let _controller = Controller::launch_over(plane(), &[], proxy.kubeconfig());
+    let never = data("never", "one", "dependsOn: [{ name: nothing }]");
+    let never = never.replace("{ name: never }", "{ name: never, finalizers: [purlin.dev/destroy] }");
+    plane().apply(&["-n", &ns], &never);
+    wait_reason(&ns, "never", "Ready", "DependencyNotFound");
+    plane().kubectl_ok(&["-n", &ns, "delete", "pres", "never", "--wait=false"]);
+    wait_empty(&ns);
+    assert_eq!(*tried.lock().unwrap(), 3, "refused twice, and then let go");
 }

@@ -40,6 +40,18 @@ fn way_out(reason: Reason) -> &'static str {
         Reason::AlreadyExists => "Set `spec.import.id` to manage the object from now on, or choose another name.",
         Reason::PublishConflict => "Publish under another name, or delete the ConfigMap or Secret that is there.",
         Reason::ImportNotFound => "Correct `spec.import.id`, or remove it to create a new object.",
+        Reason::Drifted => {
+            "Nothing with `spec.drift.action: Correct`. Otherwise set that, or change what is wanted; `docs/drift.md`."
+        }
+        Reason::GoneAfterConfigChange => {
+            "Go back to the configuration that made it; or have it made anew with `purlin.dev/replace-requested-at` \
+             (locally `purlin apply --replace`), or forget it with `purlin state rm`."
+        }
+        Reason::MassDisappearance => {
+            "See what became of them. To have one made anew, set the annotation `purlin.dev/replace-requested-at` on its \
+             Resource (locally `purlin apply --replace`)."
+        }
+        Reason::Gone => "Set `spec.drift.action: Correct` to have it made anew, or delete the Resource.",
         Reason::PreventDestroy => "Set `spec.lifecycle.preventDestroy: false`; locally also `purlin state unprotect`.",
         Reason::StillUsed => "Delete the object that uses it, or remove its reference.",
         Reason::FixedIdentity => {

@@ -16,7 +16,7 @@ mod wait;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -102,6 +102,11 @@ impl ControlPlane {
     /// As [`Self::kubectl`], with something on its stdin.
     pub(crate) fn kubectl_with_stdin(&self, args: &[&str], stdin: &str) -> Output {
         process::output(self.kubectl_command(args), Some(stdin))
+    }
+
+    /// Starts kubectl as administrator, with its stdout to be read; whoever does that sees to its end.
+    pub(crate) fn kubectl_child(&self, args: &[&str]) -> Child {
+        self.kubectl_command(args).stdout(Stdio::piped()).spawn().expect("kubectl starts")
     }
 
     /// Runs kubectl and returns its stdout.

@@ -1,6 +1,8 @@
 //! `purlin apply` and `purlin destroy`: plan, show, ask, carry out, sum up.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crate::cli::args::{ApplyArgs, DestroyArgs, DoingArgs, Format};
 use crate::cli::failure::{Exit, Failure};
@@ -13,6 +15,7 @@ use crate::cli::signals::Stop;
 use crate::cli::situation::{Planned, Purpose};
 use crate::cli::{drive, show};
 use crate::execute::{Limits, Run, Summary};
+use crate::model::Address;
 
 /// Runs `purlin apply`.
 pub async fn apply(args: ApplyArgs, console: Console) -> anyhow::Result<Exit> {
@@ -85,8 +88,16 @@ async fn finish(
         return Ok(Exit::Problems);
     }
     let (problems, changes) = (planned.has_errors(), planned.has_changes());
-    let over =
-        if planned.has_steps() { walk(session, planned, &mut reporter, console).await? } else { Over::default() };
+    let (state, now) = (Arc::clone(&session.state), session.engine.clock.now());
+    let (mut seen, due) = planned.looked_at();
+    let over = match planned.has_steps() {
+        true => walk(session, planned, &mut reporter, &mut seen, console).await?,
+        false => Over::default(),
+    };
+    if let Err(error) = state.note_reads(&seen, &due, now) {
+        // Nothing is lost by it but that objects are read once more.
+        tracing::debug!(%error, "what was read could not be noted");
+    }
     if over.walked || doing.output == Format::Json {
         reporter.close(&verdict(over));
     }
@@ -113,7 +124,14 @@ struct Over {
     summary: Summary,
 }
 
-async fn walk(session: Session, planned: Planned, reporter: &mut Reporter, console: Console) -> anyhow::Result<Over> {
+/// Adds to `seen` what was made, and so is known.
+async fn walk(
+    session: Session,
+    planned: Planned,
+    reporter: &mut Reporter,
+    seen: &mut BTreeSet<Address>,
+    console: Console,
+) -> anyhow::Result<Over> {
     let Session { engine, situation, .. } = session;
     let scope = situation.addresses();
     // The run lets go of it at its end.
@@ -121,7 +139,7 @@ async fn walk(session: Session, planned: Planned, reporter: &mut Reporter, conso
     let adoption = planned.adoption(scope, situation.namespace, Vec::new());
     // Nothing is running yet, so the plan cannot be stale.
     let _ = run.adopt(adoption);
-    let stopped = drive::to_the_end(&mut run, reporter, console).await?;
+    let stopped = drive::to_the_end(&mut run, reporter, seen, console).await?;
     // The process ends here. To free a hundred thousand objects one by one would take long.
     run.abandon();
     std::mem::forget((situation.config, situation.held));

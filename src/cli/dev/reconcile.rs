@@ -20,12 +20,13 @@ use crate::cli::show;
 use crate::cli::signals::{Signals, Stop};
 use crate::cli::situation::{Planned, Purpose, Situation, has_errors};
 use crate::execute::{Engine, Progress, ProgressKind, Recovery, Run, Stale};
+use crate::load::Drift;
 use crate::model::{Address, Diagnostic, Diagnostics, Reason, Step};
 use crate::plan::{Held, RunningStep};
 use crate::store::Loaded;
 
-/// Recorded objects are read anew this often, to find what somebody else has changed.
-const DRIFT_INTERVAL: Duration = Duration::from_mins(30);
+/// However short the intervals of objects are, it is not looked more often which of them are due.
+const SHORTEST_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Replacements that may fail in a row before they are given up until the files change.
 const MAX_FAILED_CREATES: u32 = 3;
@@ -82,11 +83,11 @@ pub struct Reconciler {
 impl Reconciler {
     /// Over an open state file.
     pub fn new(session: Session, files: Files, planning: Planning, reporter: Reporter, console: Console) -> Self {
-        let Session { engine, situation, retries } = session;
+        let Session { engine, situation, retries, state: _ } = session;
         let now = Instant::now();
         let clock = engine.clock.now();
         let retries = retries.into_iter().map(|(address, at)| (address, now + elapsed(clock, at)));
-        Self {
+        let mut reconciler = Self {
             retries: retries.collect(),
             recovering: JoinSet::new(),
             run: Run::new(Arc::clone(&engine), situation.recorded.clone()),
@@ -99,14 +100,23 @@ impl Reconciler {
             orphans_wait: false,
             done: HashSet::new(),
             told: Vec::new(),
-            drift_due: now + DRIFT_INTERVAL,
+            drift_due: now,
             files,
             planning,
             console,
             reporter,
             engine,
             situation,
-        }
+        };
+        reconciler.look_for_drift_later(now);
+        reconciler
+    }
+
+    /// At the shortest interval of any object it is looked which of them are due.
+    fn look_for_drift_later(&mut self, now: Instant) {
+        let intervals = self.situation.config.instances.values().map(|instance| instance.drift.interval);
+        let shortest = intervals.min().unwrap_or(Drift::default().interval);
+        self.drift_due = now + shortest.max(SHORTEST_INTERVAL);
     }
 
     /// Goes on until a signal comes.
@@ -159,7 +169,7 @@ impl Reconciler {
             return Some(Because::Quiet);
         }
         if now >= self.drift_due {
-            self.drift_due = now + DRIFT_INTERVAL;
+            self.look_for_drift_later(now);
             return Some(Because::Drift);
         }
         // A wait that is over no longer holds its object, which the plan will notice.
@@ -224,6 +234,7 @@ impl Reconciler {
             ProgressKind::Finished => {
                 self.progressed = true;
                 self.backoff.succeeded(address);
+                self.situation.reads.insert(address.clone(), self.engine.clock.now());
                 self.done.insert(progress.step);
             }
             ProgressKind::Failed { reason, message, retryable } => {
@@ -271,7 +282,9 @@ impl Reconciler {
     fn read_files(&mut self) -> anyhow::Result<()> {
         let wanted = local::read(&self.files.sources);
         let wanted = local::in_namespace(wanted, Some(self.namespace.clone()), &self.files)?;
-        self.situation = local::situation(wanted, Loaded::default());
+        let reads = std::mem::take(&mut self.situation.reads);
+        self.situation = Situation { reads, ..local::situation(wanted, Loaded::default()) };
+        self.look_for_drift_later(Instant::now());
         Ok(())
     }
 
@@ -288,7 +301,7 @@ impl Reconciler {
         }
         let refresh = match because {
             Because::Start => self.planning.refresh,
-            Because::Drift => RefreshChoice::All,
+            Because::Drift => RefreshChoice::Due,
             _ => RefreshChoice::None,
         };
         let running = self.run.running(&self.run.touching(&situation.addresses()));
@@ -301,6 +314,10 @@ impl Reconciler {
             planned.diagnostics.retain(|found| found.reason != Reason::SourceIncomplete);
         }
         self.situation.held = situation.held;
+        let (seen, due) = planned.looked_at();
+        let at = self.engine.clock.now();
+        self.situation.reads.extend(seen.into_iter().map(|address| (address, at)));
+        self.situation.reads.retain(|address, _| !due.contains(address));
         Ok((planned, running))
     }
 
@@ -369,7 +386,7 @@ mod tests {
     use crate::execute::{Journal as _, Limits};
     use crate::model::{Holder, Intent, Record, RecordedObject, Stored, Value};
     use crate::process::{SystemClock, SystemRandom};
-    use crate::store::MemoryJournal;
+    use crate::store::{MemoryJournal, StateFile};
 
     /// A record with an update that an earlier process has begun, over an object that exists.
     fn cut_update(address: &Address) -> Record {
@@ -423,7 +440,9 @@ mod tests {
         let console = Console::new(ColorChoice::Never);
         let files = FileArgs { filenames: vec!["files".into()], state: None };
         let Target::Files(files) = Target::decide(TargetArgs { files, ..TargetArgs::default() }) else { panic!() };
-        let session = Session { engine, situation, retries };
+        let folder = tempfile::tempdir().unwrap();
+        let state = StateFile::open(&folder.path().join("purlin.db"), "default", engine.holder.clone()).unwrap();
+        let session = Session { engine, situation, retries, state: Arc::new(state) };
         let mut reconciler =
             Reconciler::new(session, files, Planning::default(), Reporter::text(console, true), console);
         reconciler.recover(Instant::now());

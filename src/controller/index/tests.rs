@@ -29,6 +29,7 @@ fn resource(name: &str, generation: i64, references: &[&str]) -> Instance {
         triggers: Arc::new([]),
         policies: crate::load::Policies::default(),
         deletion_policy: DeletionPolicy::Delete,
+        drift: crate::load::Drift::default(),
         import: None,
         service_account: "default".into(),
         suspended: false,

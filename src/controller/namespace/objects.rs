@@ -4,7 +4,8 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
 use tokio::time::Instant;
 
-use super::NamespaceTask;
+use super::{Chore, NamespaceTask};
+use crate::controller::retry;
 use crate::controller::status::{Target, Urgency};
 use crate::controller::summarize::{Note, Situation, Summary, summarize};
 use crate::controller::watch::published;
@@ -14,9 +15,20 @@ use crate::store::secrets::{Patience, record_name};
 impl NamespaceTask {
     /// A timer of the object has rung.
     pub(super) fn look_at(&mut self, address: &Address, now: Instant) {
+        self.pass_over_reading(address, now);
         let Some(tracked) = self.tracked.get_mut(address) else { return };
         let rung = |at: Option<Instant>| at.is_some_and(|at| at <= now);
-        let plan_again = rung(tracked.retry_at) || rung(tracked.read_at);
+        let noticed = rung(tracked.noticed_at);
+        let read = rung(tracked.read_at);
+        if noticed {
+            tracked.noticed_at = None;
+        }
+        if read {
+            // Should it not come to a reading now, the next one is due with the next plan, and not with every timer.
+            tracked.read_at = None;
+        }
+        tracked.unread |= noticed || read;
+        let plan_again = rung(tracked.retry_at) || noticed || read;
         if rung(tracked.retry_at) {
             tracked.retry_at = None;
         }
@@ -111,13 +123,33 @@ impl NamespaceTask {
             // The cache has no record; the server has the last word.
             match context.journal.secrets().get(&namespace, &address, Patience::SHORT).await {
                 Ok(None) => {}
-                Ok(Some(_)) => return,
-                Err(error) => return tracing::warn!(%namespace, %address, %error, "cannot look for a record"),
+                // It is known in a moment.
+                Ok(Some(_)) => return Chore::NotReleased(address, uid),
+                Err(error) => {
+                    tracing::warn!(%namespace, %address, %error, "cannot look for a record; it is tried again");
+                    return Chore::NotReleased(address, uid);
+                }
             }
-            if let Err(error) = context.journal.release(&namespace, &address, &uid).await {
-                tracing::warn!(%namespace, %address, %error, "the finalizer could not be taken off");
+            match context.journal.release(&namespace, &address, &uid).await {
+                Ok(()) => Chore::Done,
+                Err(error) => {
+                    tracing::warn!(%namespace, %address, %error, "the finalizer stays for now; it is tried again");
+                    Chore::NotReleased(address, uid)
+                }
             }
         });
+    }
+
+    /// Takes in how a chore ended. A Resource that could not be let go is looked at again, ever later.
+    pub(super) fn take_chore(&mut self, chore: Chore) {
+        let Chore::NotReleased(address, uid) = chore else { return };
+        self.released.remove(&uid);
+        let (now, draw) = (Instant::now(), self.context.engine.random.number());
+        let tracked = self.tracked.entry(address.clone()).or_default();
+        tracked.failures += 1;
+        let at = now + retry::delay(tracked.failures, draw);
+        tracked.retry_at = Some(at);
+        self.timers.insert((at, address));
     }
 
     /// A record without a Resource: the object is left alone until a Resource of its name and type comes.
@@ -156,7 +188,9 @@ impl NamespaceTask {
         if open {
             return;
         }
-        if let Some(tracked) = self.tracked.remove(address) {
+        self.missing.forget(address);
+        if let Some(mut tracked) = self.tracked.remove(address) {
+            super::drift::end_watch(&self.context, &self.shared, address, &mut tracked);
             self.context.metrics.object_moved(tracked.state, None);
             if let Some(instance) = tracked.instance {
                 self.released.remove(&instance.uid);

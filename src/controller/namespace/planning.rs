@@ -59,7 +59,6 @@ pub(super) struct Part {
     running: Vec<RunningStep>,
     pub(super) fingerprints: BTreeMap<Address, u64>,
     pub(super) plan: Plan,
-    pub(super) read: BTreeSet<Address>,
     namespace: crate::model::Value,
     began: Instant,
     destroys: bool,
@@ -144,8 +143,9 @@ impl NamespaceTask {
         for address in &addresses {
             self.describe(address, &index, &config, fingerprints[address], now, &mut options, &mut due);
         }
-        options.refresh = Refresh::Due(due);
         drop(index);
+        options.others = self.missing.others(self.run.records(), &addresses, &due, now);
+        options.refresh = Refresh::Due(due);
         self.in_planning.extend(scope.names.iter().cloned());
         let planned = Planned {
             versions: recorded.iter().map(|(address, stored)| (address.clone(), stored.version)).collect(),
@@ -197,7 +197,7 @@ impl NamespaceTask {
             // What a condition reads is read anew: whoever else has a part in it may have made it true.
             due.extend(tracked.wants.iter().filter(|wanted| config.instances.contains_key(wanted)).cloned());
         }
-        if requested || doubted || tracked.read_at.is_some_and(|at| at <= now) {
+        if requested || doubted || tracked.unread || tracked.read_at.is_some_and(|at| at <= now) {
             due.insert(address.clone());
         } else if tracked.settled == Some(fingerprint) && !tracked.is_open() {
             options.settled.insert(address.clone());
@@ -386,11 +386,9 @@ impl Planned {
                 prepared: only(&plan.prepared, of),
                 lifecycle: only(&plan.lifecycle, of),
                 wants: only(&plan.wants, of),
+                read: plan.read.iter().filter(|address| of(address)).cloned().collect(),
+                gone: plan.gone.iter().filter(|address| of(address)).cloned().collect(),
                 diagnostics: plan.diagnostics.iter().filter(|d| concerns(&d.address)).cloned().collect(),
-            },
-            read: match &self.options.refresh {
-                Refresh::Due(due) => due.iter().filter(|address| of(address)).cloned().collect(),
-                Refresh::All | Refresh::None => BTreeSet::new(),
             },
             namespace: self.options.namespace_value.clone(),
             began: self.began,

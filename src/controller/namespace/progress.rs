@@ -5,20 +5,18 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::NamespaceTask;
 use super::planning::Part;
 use super::tracked::Hold;
+use super::{Chore, NamespaceTask};
 use crate::controller::retry;
 use crate::controller::summarize::{Note, StepState, finished, waits_by_itself};
 use crate::execute::{Progress, ProgressKind};
-use crate::model::{Action, Address, Change, Diagnostic, Reason, Severity, Step};
+use crate::model::{Action, Address, Change, Diagnostic, Operation, Reason, Severity, Step};
 use crate::plan::Held;
 use crate::store::secrets::Patience;
 
 /// A step or a wait that lasts longer gets one status in between.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// How often objects are read to see whether somebody else has changed them.
-const DRIFT_INTERVAL: Duration = Duration::from_mins(30);
 
 /// A plan that is being carried out.
 pub(super) struct Adopted {
@@ -43,6 +41,12 @@ impl NamespaceTask {
         let mut changes: BTreeMap<Address, Vec<Change>> = BTreeMap::new();
         for change in part.plan.changes.iter().cloned() {
             changes.entry(change.address.clone()).or_default().push(change);
+        }
+        for address in &part.plan.read {
+            match part.plan.gone.contains(address) {
+                true => self.missing.gone(address, now),
+                false => self.missing.there(address),
+            }
         }
         for address in &part.addresses {
             let own = changes.remove(address).unwrap_or_default();
@@ -76,17 +80,20 @@ impl NamespaceTask {
         if let Some(instance) = &tracked.instance {
             tracked.requested = instance.reconcile_requested.clone();
         }
-        if part.read.contains(address) || tracked.read_at.is_none() {
-            // The first reading falls anywhere in the interval, so that what started together is not read together.
-            let first = tracked.read_at.is_none();
-            let draw = random.number();
-            let wait = if first { retry::within(DRIFT_INTERVAL, draw) } else { retry::spread(DRIFT_INTERVAL, draw) };
-            tracked.read_at = Some(now + wait);
-            self.timers.insert((now + wait, address.clone()));
+        if tracked.read_again(part.plan.read.contains(address), now, random.number())
+            && let Some(at) = tracked.read_at
+        {
+            self.timers.insert((at, address.clone()));
         }
         let blocked = tracked.change.as_ref().filter(|change| change.action == Action::Blocked);
         let reason = blocked.map(|change| change.blocked.unwrap_or(Reason::Waiting));
-        if reason.is_none() && tracked.steps.is_empty() {
+        let drift = tracked.change.as_ref().and_then(|change| change.drift.clone());
+        let at_rest = reason.is_none() && tracked.steps.is_empty();
+        if part.plan.read.contains(address) {
+            // What was found must be found again by every plan, until it is set right.
+            tracked.unread = !at_rest || drift.is_some();
+        }
+        if at_rest {
             tracked.failures = 0;
             tracked.settled = part.fingerprints.get(address).copied();
         }
@@ -94,6 +101,10 @@ impl NamespaceTask {
             self.tracked.entry(address.clone()).or_default().retry_at = Some(at);
             self.timers.insert((at, address.clone()));
         }
+        if let Some(drift) = drift.filter(|_| !at_rest) {
+            self.tell_drift(address, &drift, now);
+        }
+        self.keep_watch(address);
         let waits = reason.is_some_and(often_passes) || self.tracked[address].is_open();
         if waits {
             self.publish_later(address, now);
@@ -121,7 +132,7 @@ impl NamespaceTask {
                     return hold.until;
                 }
                 tracked.failures += 1;
-                Some(now + retry::delay(tracked.failures, draw))
+                Some(now + retry::delay_after(reason, tracked.failures, draw))
             }
             _ => self.tracked.get(address).and_then(|tracked| tracked.hold.as_ref()).and_then(|hold| hold.until),
         }
@@ -188,8 +199,16 @@ impl NamespaceTask {
             let id = own.as_ref().and_then(|own| own.record.current.as_ref()?.id().map(str::to_owned));
             self.tell_finished(step, adopted, id.as_deref());
         }
+        let is_made = !failed && !step.operation.removes();
+        if is_made && step.operation == Operation::Create {
+            self.missing.made_anew(address, now);
+        }
         self.set_state(step, state);
+        if let Some(tracked) = self.tracked.get_mut(address).filter(|tracked| is_made && !tracked.is_open()) {
+            tracked.unread = false;
+        }
         self.bring_in(address);
+        self.keep_watch(address);
         self.plan_beyond(step, now);
     }
 
@@ -204,7 +223,7 @@ impl NamespaceTask {
         let draw = self.context.engine.random.number();
         let tracked = self.tracked.entry(address.clone()).or_default();
         tracked.failures += 1;
-        let until = retryable.then(|| now + retry::delay(tracked.failures, draw));
+        let until = retryable.then(|| now + retry::delay_after(held.reason, tracked.failures, draw));
         tracked.hold = Some(Hold { held, until, fingerprint });
         tracked.retry_at = until;
         self.timers.extend(until.map(|at| (at, address.clone())));
@@ -216,6 +235,7 @@ impl NamespaceTask {
             {
                 context.world.apply(shared.name(), crate::controller::index::Event::RecordApplied(stored));
             }
+            Chore::Done
         });
     }
 
@@ -237,8 +257,10 @@ impl NamespaceTask {
 
     fn tell_finished(&self, step: &Step, adopted: bool, id: Option<&str>) {
         let id = id.filter(|_| !step.operation.removes());
-        let instance = self.tracked.get(&step.address).and_then(|tracked| tracked.instance.as_ref());
-        if let (Some(note), Some(instance)) = (finished(step, adopted, id), instance) {
+        let Some(tracked) = self.tracked.get(&step.address) else { return };
+        let mut changes = tracked.change.iter().chain(&tracked.leftovers);
+        let because = changes.find(|change| change.deposed == step.deposed).and_then(|c| c.because.as_deref());
+        if let (Some(note), Some(instance)) = (finished(step, adopted, id, because), &tracked.instance) {
             let terminating = self.shared.index().is_terminating();
             self.context.tell(self.shared.name(), instance, terminating, note);
         }

@@ -2,12 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::pace::Pace;
 use crate::controller::metrics::ObjectState;
+use crate::controller::retry;
 use crate::controller::summarize::{StepState, Steps};
-use crate::load::Instance;
+use crate::load::{DriftAction, Instance};
 use crate::model::{Address, Change, Reason, Step};
 use crate::plan::{EffectiveLifecycle, Held};
 
@@ -39,8 +42,17 @@ pub(super) struct Tracked {
     pub(super) retry_at: Option<Instant>,
     /// When to write its status though it is not settled.
     pub(super) publish_at: Option<Instant>,
-    /// When to read it again.
+    /// When to read it again, and the interval that was drawn from.
     pub(super) read_at: Option<Instant>,
+    pub(super) read_interval: Duration,
+    /// When to look at what somebody else has done to it.
+    pub(super) noticed_at: Option<Instant>,
+    /// How soon that is, since it may happen again and again.
+    pub(super) pace: Pace,
+    /// By the driver of which type its object is watched.
+    pub(super) watched: Option<Arc<str>>,
+    /// It must be read before it is compared: it may not be as it is recorded, or its last reading has found that.
+    pub(super) unread: bool,
     /// The request to look at it that was planned last.
     pub(super) requested: Arc<str>,
     /// What the gauge counts it as.
@@ -58,6 +70,29 @@ pub(super) struct Hold {
 }
 
 impl Tracked {
+    /// Sets the time of the next reading, when there is a new one: after a reading, and when the interval has changed.
+    /// The first one falls anywhere in the interval, so that what started together is not read together.
+    pub(super) fn read_again(&mut self, was_read: bool, now: Instant, random: u64) -> bool {
+        let wanted = self.instance.as_ref().filter(|instance| instance.is_wanted());
+        // What it publishes is looked at in any case.
+        let looks = |i: &&Arc<Instance>| i.drift.action != DriftAction::Ignore || !i.publish.is_empty();
+        let Some(drift) = wanted.filter(looks).map(|instance| instance.drift) else {
+            self.read_at = None;
+            self.unread = false;
+            return false;
+        };
+        let wait = if was_read && self.read_interval == drift.interval {
+            retry::spread(drift.interval, random)
+        } else if self.read_at.is_none() || self.read_interval != drift.interval {
+            retry::within(drift.interval, random)
+        } else {
+            return false;
+        };
+        self.read_interval = drift.interval;
+        self.read_at = Some(now + wait);
+        true
+    }
+
     /// Takes the steps of a new plan, each with whether it is under way already.
     pub(super) fn expect(&mut self, nodes: Vec<(Step, bool)>) {
         self.steps.clear();
@@ -138,8 +173,6 @@ impl Tracked {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
     use crate::model::Reason;
 
@@ -160,6 +193,29 @@ mod tests {
         tracked.set(&step, StepState::Running);
         tracked.set(&step, StepState::Finished);
         assert!(tracked.is_over(&step));
+    }
+
+    fn reading(action: DriftAction, interval: Duration) -> Arc<Instance> {
+        let resource = crate::api::Resource::default();
+        let interner = &mut crate::load::intern::Interner::default();
+        let instance = crate::load::from_api(&resource, &"default".into(), interner);
+        Arc::new(Instance { drift: crate::load::Drift { interval, action }, ..instance })
+    }
+
+    #[test]
+    fn readings_come_once_an_interval_and_follow_a_new_one() {
+        let (now, hour, minute) = (Instant::now(), Duration::from_hours(1), Duration::from_mins(1));
+        let mut tracked = Tracked { instance: Some(reading(DriftAction::Correct, hour)), ..Tracked::default() };
+        assert!(tracked.read_again(false, now, 5_000));
+        assert_eq!(tracked.read_at, Some(now + hour / 2), "the first one anywhere in the interval");
+        assert!(!tracked.read_again(false, now, 7), "a plan without a reading changes nothing");
+        assert!(tracked.read_again(true, now, 1_000));
+        assert_eq!(tracked.read_at, Some(now + hour));
+        tracked.instance = Some(reading(DriftAction::Report, minute));
+        assert!(tracked.read_again(false, now, 5_000));
+        assert_eq!(tracked.read_at, Some(now + minute / 2));
+        tracked.instance = Some(reading(DriftAction::Ignore, minute));
+        assert!(!tracked.read_again(false, now, 0) && tracked.read_at.is_none());
     }
 
     #[test]

@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::load::{DeletionPolicy, Template, Timeouts};
-use crate::model::{ObjectStatus, Path, RecordedObject, ReplaceOrder};
+use crate::model::{Drift, ObjectStatus, Path, RecordedObject, ReplaceOrder};
 
 fn instance() -> Instance {
     Instance {
@@ -25,6 +25,7 @@ fn instance() -> Instance {
         triggers: Arc::new([]),
         policies: crate::load::Policies::default(),
         deletion_policy: DeletionPolicy::Delete,
+        drift: crate::load::Drift::default(),
         import: None,
         service_account: "default".into(),
         suspended: false,
@@ -74,6 +75,7 @@ fn change(action: Action) -> Change {
         message: String::new(),
         waiting_for: Vec::new(),
         replace_paths: Vec::new(),
+        drift: None,
         before: None,
         after: None,
     }
@@ -85,6 +87,30 @@ fn blocked(reason: Reason, message: &str) -> Change {
 
 fn step(operation: Operation) -> Step {
     Step { address: Address::single("app"), deposed: None, operation, replaces: false }
+}
+
+#[test]
+fn drift_that_stays_is_a_condition_and_only_a_missing_object_is_not_ready() {
+    let drifted = |drift, action| {
+        let mut case = case(action);
+        case.change.as_mut().unwrap().drift = Some(drift);
+        case
+    };
+    let tells = |summary: &Summary| {
+        let told = summary.status.conditions.iter().map(|c| format!("{}={} {}", c.type_, c.status, c.reason));
+        told.collect::<Vec<_>>().join(", ")
+    };
+    let changed = Drift::Changed(vec![Path::default().name("input")]);
+    let reported = drifted(changed.clone(), Action::NoOp).sum(1);
+    assert_eq!(tells(&reported), "Ready=True Available, Synced=True Available, Drifted=True Drifted");
+    assert!(reported.status.conditions[2].message.starts_with("changed outside of Purlin: `input`; it stays so"));
+    let gone = drifted(Drift::Gone, Action::NoOp).sum(1);
+    assert_eq!(tells(&gone), "Ready=False Gone, Synced=False Gone, Stalled=True Gone, Drifted=True Gone");
+    assert!(gone.notes.is_empty(), "the plan's own warning is the event");
+    let correcting = drifted(changed.clone(), Action::Update).at(Operation::Update, StepState::Running).sum(1);
+    assert!(tells(&correcting).contains("Drifted=True Drifted"));
+    let corrected = drifted(changed, Action::Update).at(Operation::Update, StepState::Finished).sum(1);
+    assert_eq!(tells(&corrected), "Ready=True Available, Synced=True Available");
 }
 
 struct Case {
@@ -270,9 +296,11 @@ fn a_status_never_grows_beyond_its_limit() {
 
 #[test]
 fn only_news_is_told_of_finished_steps() {
-    let created = finished(&step(Operation::Create), false, Some("i-1")).unwrap();
+    let created = finished(&step(Operation::Create), false, Some("i-1"), None).unwrap();
     assert_eq!((created.reason, created.note.as_str()), ("Created", "created (id: i-1)"));
-    assert_eq!(finished(&step(Operation::Record), false, None), None);
-    assert_eq!(finished(&step(Operation::Record), true, None).unwrap().reason, "Adopted");
-    assert_eq!(finished(&Step { replaces: true, ..step(Operation::Destroy) }, false, None), None);
+    assert_eq!(finished(&step(Operation::Record), false, None, None), None);
+    assert_eq!(finished(&step(Operation::Record), true, None, None).unwrap().reason, "Adopted");
+    let forgotten = finished(&step(Operation::Forget), false, None, Some("nothing is left of it")).unwrap();
+    assert_eq!(forgotten.note, "forgotten: nothing is left of it");
+    assert_eq!(finished(&Step { replaces: true, ..step(Operation::Destroy) }, false, None, None), None);
 }

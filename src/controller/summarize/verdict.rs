@@ -1,7 +1,11 @@
 //! What to think of an object: ready, on its way, stuck, or suspended, and the one reason that explains it.
 
 use super::{Situation, StepState, Steps};
-use crate::model::{Action, Change, Operation, Reason, ReplaceOrder, Step};
+use crate::model::{Action, Change, Drift, Operation, Reason, ReplaceOrder, Step};
+
+/// What becomes of drift that is only reported.
+pub(super) const REPORTED: &str =
+    "it stays so (`drift.action: Report`; hint: set `Correct` to have it set right, or change what is wanted)";
 
 /// The four states that conditions can tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,7 +114,14 @@ fn of_change(situation: &Situation<'_>) -> Verdict {
     if deleting {
         return Verdict::progressing(Reason::Deleting, "the object is gone; the Resource follows");
     }
-    Verdict::ready()
+    match &change.drift {
+        // The warning of the plan is the event.
+        Some(drift @ Drift::Gone) if change.action == Action::NoOp => {
+            let message = format!("{drift}; {REPORTED}");
+            Verdict { is_error: false, ..Verdict::error(Class::Stalled, drift.reason(), &message) }
+        }
+        _ => Verdict::ready(),
+    }
 }
 
 fn blocked(change: &Change, deleting: bool) -> Option<Verdict> {
@@ -193,8 +204,13 @@ fn with_way_out(reason: Reason, message: &str) -> String {
         Reason::CustomResourceDefinitionDeleted => {
             "restore the CRD, or give up control with `purlin state release --all`"
         }
-        Reason::Forbidden => "grant the service account the permission; it is tried again by itself",
+        Reason::Forbidden => "grant the service account the permission",
         _ => return message.to_owned(),
     };
+    if reason == Reason::Forbidden {
+        let hinted =
+            if message.contains("(hint: ") { message.to_owned() } else { format!("{message} (hint: {way_out})") };
+        return format!("{hinted}; it is tried again within a minute");
+    }
     if message.contains("(hint: ") { message.to_owned() } else { format!("{message} (hint: {way_out})") }
 }

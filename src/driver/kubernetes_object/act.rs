@@ -14,6 +14,7 @@ use super::patch::{At, Sent};
 use super::refusal::{self, Attempt, Failure, Refusal};
 use super::server::Call;
 use super::target::{OWNER_ANNOTATION, Target};
+use super::watches::OpenCall;
 use super::{KubernetesObject, attempt, discovery_error, manifest, no_such_kind, object, recorded_target};
 
 /// How often a create looks again after the ground has moved under it: an object that was going, an answer that was
@@ -36,6 +37,8 @@ struct Work<'a> {
     sent: Sent,
     /// With a Secret's contents marked, to be recorded.
     manifest: Value,
+    /// Tells the watches that what happens now is our doing.
+    call: Option<OpenCall>,
 }
 
 impl Work<'_> {
@@ -111,9 +114,10 @@ impl KubernetesObject {
         let owner = self.owner(context).await?;
         let desired = manifest::desired(&manifest, &target, &owner);
         let sent = Sent { desired, before: None };
-        let work = Work { context, kind, target, owner, sent, manifest };
+        let call = self.watches.as_ref().map(|watches| watches.begin(context, &target));
+        let work = Work { context, kind, target, owner, sent, manifest, call };
         let made = self.make(&work).await?;
-        Ok(self.settle(&work, made).await)
+        Ok(self.settle(work, made).await)
     }
 
     /// The kind of a new object. Its definition may be a moment old, and the server tells of it a moment later.
@@ -212,20 +216,21 @@ impl KubernetesObject {
             desired: manifest::desired(&manifest, &target, &owner),
             before: before.map(|before| manifest::desired(before, &target, &owner)),
         };
+        let call = self.watches.as_ref().map(|watches| watches.begin(context, &target));
         let at = At { context, kind: &kind, target: &target };
         let answer = self
             .apply_patch(&at, &sent, prior.id(), false)
             .await
             .map_err(|failure| self.change_error(&at, &sent, &failure))?;
-        let work = Work { context, kind, target, owner, sent, manifest };
-        Ok(self.settle(&work, answer.body).await)
+        let work = Work { context, kind, target, owner, sent, manifest, call };
+        Ok(self.settle(work, answer.body).await)
     }
 
     /// Waits until the object is as its spec asks. Whatever comes of it, the object is there.
-    async fn settle(&self, work: &Work<'_>, made: Json) -> ApplyResponse {
+    async fn settle(&self, mut work: Work<'_>, made: Json) -> ApplyResponse {
         let mut last = made;
         let error =
-            if manifest::waits(&work.manifest) { self.until_current(work, &mut last).await.err() } else { None };
+            if manifest::waits(&work.manifest) { self.until_current(&work, &mut last).await.err() } else { None };
         if let Some(Unsettled::Gone) = error {
             let message = format!("{} was deleted by somebody else while it was being set up", work.target);
             let error = DriverError { kind: ErrorKind::Transient, message, path: None, hint: None };
@@ -235,6 +240,9 @@ impl KubernetesObject {
             Unsettled::Unseen(failure) => work.error("watch", &failure),
             error => error.told(&work.target),
         });
+        if let Some(call) = work.call.take() {
+            call.left(&last);
+        }
         // Webhooks and controllers have a say in what an object becomes.
         ApplyResponse { object: Some(object::state(&last, &work.manifest)), error, tolerant: true }
     }
@@ -274,6 +282,20 @@ impl KubernetesObject {
 
     async fn destroy(&self, context: &CallContext, prior: &RecordedObject) -> Result<(), DriverError> {
         let target = recorded_target(prior)?;
+        // Here it would be found to be gone, and there it would stay for ever.
+        if !prior.provider_config.is_empty() && !prior.is_known_to(&self.cluster(context).await?) {
+            return Err(DriverError {
+                kind: ErrorKind::Terminal,
+                message: format!("{target} was last seen in another cluster than this one"),
+                path: None,
+                hint: Some(
+                    "go back to the cluster that it is in, or forget the object with `purlin state rm`".to_owned(),
+                ),
+            });
+        }
+        if let Some(watches) = &self.watches {
+            watches.forget(context, &target);
+        }
         let uid = prior.id().unwrap_or_default();
         // A second time for a kind that was moved or removed since it was looked up.
         for _ in 0..2 {

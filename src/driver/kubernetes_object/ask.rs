@@ -14,7 +14,7 @@ use super::patch::{At, Sent};
 use super::planning::{self, Shape};
 use super::refusal::{self, Attempt, Failure, Refusal};
 use super::server::Call;
-use super::target::{Target, drawn_name, group_of};
+use super::target::{OWNER_ANNOTATION, Target, drawn_name, group_of};
 use super::{
     FIELD_MANAGER, KubernetesObject, attempt, discovery_error, manifest, no_such_kind, object, recorded_target,
 };
@@ -40,6 +40,9 @@ impl KubernetesObject {
         let Some(live) = self.live(context, &target).await? else { return Ok(None) };
         if live["metadata"]["uid"].as_str() != recorded.id() {
             return Ok(None);
+        }
+        if let Some(watches) = &self.watches {
+            watches.looked(context, &target, &live);
         }
         Ok(Some(object::state(&live, recorded.value.get("manifest").unwrap_or(&Value::Null))))
     }
@@ -69,7 +72,31 @@ impl KubernetesObject {
             (false, false) => target.namespace.clear(),
             _ => {}
         }
-        Ok(self.live(context, &target).await?.map(|live| object::state(&live, &Value::Null)))
+        let Some(live) = self.live(context, &target).await? else { return Ok(None) };
+        self.refuse_taken(context, &target, &live).await?;
+        Ok(Some(object::state(&live, &Value::Null)))
+    }
+
+    /// An object that carries the mark of a Resource of another namespace is not taken away from it. Whether one of
+    /// this namespace manages it is known to the records, and a mark of another installation is no reason to refuse:
+    /// to import says that the object is ours from now on.
+    async fn refuse_taken(&self, context: &CallContext, target: &Target, live: &Json) -> Result<(), DriverError> {
+        let Some(mark) = live["metadata"]["annotations"][OWNER_ANNOTATION].as_str() else { return Ok(()) };
+        let scope = self.owner_scope(context).await?;
+        let owner = mark.strip_prefix(&*scope).and_then(|rest| rest.strip_prefix('/'));
+        let own = |owner: &str| owner.strip_prefix(&*context.namespace).is_some_and(|rest| rest.starts_with('/'));
+        match owner.filter(|owner| !own(owner)) {
+            None => Ok(()),
+            Some(owner) => Err(DriverError {
+                kind: ErrorKind::AlreadyExists,
+                message: format!("{target} belongs to the Resource `{}`", owner.trim_end_matches('/')),
+                path: None,
+                hint: Some(format!(
+                    "let that Resource go first (`deletionPolicy: Orphan`), then remove the annotation \
+                     `{OWNER_ANNOTATION}` from the object"
+                )),
+            }),
+        }
     }
 
     async fn live(&self, context: &CallContext, target: &Target) -> Result<Option<Json>, DriverError> {

@@ -10,7 +10,7 @@ use super::manifest::{entries, is_secret};
 use super::target::Target;
 
 /// What kubectl leaves at objects: a copy of the whole manifest, and so of everything secret in it.
-const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+pub(super) const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 /// The recorded state of an object: `manifest` as it was configured, `object` as the server has it.
 pub(crate) fn state(live: &Json, manifest: &Value) -> ObjectState {

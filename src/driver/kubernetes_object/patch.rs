@@ -70,6 +70,7 @@ impl KubernetesObject {
             method: Method::PATCH,
             path,
             content_type: "application/apply-patch+yaml",
+            accept: "application/json",
             body: Some(body),
             repeatable: uid.is_some() || dry_run,
         };

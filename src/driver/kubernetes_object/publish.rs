@@ -152,6 +152,7 @@ fn apply(place: &Place<'_>, manifest: Json, uid: Option<&str>) -> Call {
         method: Method::PATCH,
         path: format!("{}?fieldManager={FIELD_MANAGER}&force={}", place.path(), uid.is_some()),
         content_type: "application/apply-patch+yaml",
+        accept: "application/json",
         body: Some(manifest),
         repeatable: uid.is_some(),
     }

@@ -51,6 +51,8 @@ pub(crate) struct Call {
     /// The path with its query.
     pub(crate) path: String,
     pub(crate) content_type: &'static str,
+    /// In which form the answer is wanted.
+    pub(crate) accept: &'static str,
     pub(crate) body: Option<Json>,
     /// Whether it may be sent again when it is not known whether it had an effect.
     pub(crate) repeatable: bool,
@@ -66,7 +68,14 @@ pub(crate) struct Answer {
 impl Call {
     /// Reads something.
     pub(crate) fn get(path: impl Into<String>) -> Self {
-        Self { method: Method::GET, path: path.into(), content_type: "application/json", body: None, repeatable: true }
+        Self {
+            method: Method::GET,
+            path: path.into(),
+            content_type: "application/json",
+            accept: "application/json",
+            body: None,
+            repeatable: true,
+        }
     }
 }
 
@@ -88,6 +97,12 @@ impl Server {
     /// The time left until `deadline`, unless it has passed.
     pub(crate) fn time_left(&self, deadline: Timestamp) -> Option<Duration> {
         Duration::try_from(deadline.duration_since(self.clock.now())).ok().filter(|left| !left.is_zero())
+    }
+
+    /// A deadline so far from now.
+    pub(crate) fn soon(&self, time: Duration) -> Timestamp {
+        let now = self.clock.now();
+        jiff::SignedDuration::try_from(time).ok().and_then(|time| now.checked_add(time).ok()).unwrap_or(now)
     }
 
     /// Waits, but not beyond `deadline`.
@@ -232,7 +247,7 @@ pub(crate) fn request(who: Who<'_>, call: &Call) -> Result<Request<Vec<u8>>, htt
     let mut request = Request::builder()
         .method(call.method.clone())
         .uri(&call.path)
-        .header(header::ACCEPT, "application/json")
+        .header(header::ACCEPT, call.accept)
         .header(header::CONTENT_TYPE, call.content_type);
     if let Who::ServiceAccount { namespace, name } = who {
         // No groups: the server then adds those that every service account is in. To name them, the controller would

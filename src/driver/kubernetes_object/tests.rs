@@ -99,6 +99,7 @@ impl Play {
 const GET: &str = "GET /api/v1/namespaces/shop/configmaps/site";
 const PATCH: &str = "PATCH /api/v1/namespaces/shop/configmaps/site";
 const DELETE: &str = "DELETE /api/v1/namespaces/shop/configmaps/site";
+const CLUSTER: &str = "GET /api/v1/namespaces/kube-system";
 const WATCH: &str = "GET /api/v1/namespaces/shop/configmaps";
 
 fn nothing() -> Json {
@@ -297,4 +298,30 @@ async fn a_call_ends_at_its_deadline() {
     let call = ApplyRequest { prior: Some(prior()), config: Value::Null, planned: None, private: Arc::from([]) };
     let error = play.driver.apply(&context, call).await.error.unwrap();
     assert_eq!(error.kind, ErrorKind::Transient);
+}
+
+#[tokio::test]
+async fn an_object_of_another_namespace_is_not_imported() {
+    let import = |owner: &'static str| async move {
+        let play = play(vec![(GET, 200, live(owner))]);
+        let found = play.driver.import(&context(TYPE_NAME), "v1/ConfigMap/shop/site").await;
+        play.finished();
+        found.map(|found| found.is_some()).map_err(|error| error.to_string())
+    };
+    assert_eq!(import("here/shop/other/").await, Ok(true), "the records know who manages what in this namespace");
+    assert_eq!(import("elsewhere/store/web/").await, Ok(true), "of another installation");
+    let refused = "ConfigMap `shop/site` belongs to the Resource `store/web`";
+    assert_eq!(import("here/store/web/").await, Err(refused.to_owned()));
+    assert_eq!(import("here/shopping/web/0").await.unwrap_err().matches("shopping/web/0").count(), 1);
+}
+
+#[tokio::test]
+async fn an_object_of_another_cluster_is_not_destroyed_here() {
+    let play = play(vec![(CLUSTER, 200, json!({"metadata": {"uid": "this"}}))]);
+    let prior = RecordedObject { provider_config: "cluster:that".into(), ..prior().as_ref().clone() };
+    let call =
+        ApplyRequest { prior: Some(Arc::new(prior)), config: Value::Null, planned: None, private: Arc::from([]) };
+    let error = play.driver.apply(&context(TYPE_NAME), call).await.error.unwrap();
+    assert!(error.message.contains("another cluster"), "{error}");
+    play.finished();
 }

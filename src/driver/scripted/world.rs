@@ -64,6 +64,7 @@ struct Inside {
     open_gates: BTreeSet<String>,
     waiting: BTreeSet<(String, Arc<str>)>,
     cut: Option<Cut>,
+    configuration: Arc<str>,
     calls: u64,
 }
 
@@ -149,6 +150,16 @@ impl World {
                 value: object.value,
             });
         }
+    }
+
+    /// From now on the driver is configured otherwise.
+    pub fn configure(&self, configuration: &str) {
+        self.inside().configuration = configuration.into();
+    }
+
+    /// How the driver is configured.
+    pub fn configuration(&self) -> Arc<str> {
+        Arc::clone(&self.inside().configuration)
     }
 
     /// Opens a gate, for good.

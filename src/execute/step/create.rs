@@ -42,8 +42,8 @@ async fn create(task: &StepTask) -> Result<Fate, Unfinished> {
         (_, Some(_)) => return Err(Failure::internal("a create is planned for an object that exists").into()),
         (_, None) => None,
     };
-    let planned = task.planned_object(&last)?;
     let timeout = task.timeouts().create;
+    let planned = task.planned_object(&last, timeout).await?;
     let before = task.intend(record, Operation::Create, deposed, Some(planned), timeout).await?;
 
     let context = task.context(&prepared.recorded.service_account, timeout, before.record.intent.as_deref());

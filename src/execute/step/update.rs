@@ -29,8 +29,8 @@ pub(super) async fn run(task: &StepTask) -> Result<Fate, Unfinished> {
         };
         return write_record(task, record, object).await;
     }
-    let planned = task.planned_object(&last)?;
     let timeout = task.timeouts().update;
+    let planned = task.planned_object(&last, timeout).await?;
     let before = task.intend(record, Operation::Update, None, Some(planned), timeout).await?;
 
     let context = task.context(&prepared.recorded.service_account, timeout, before.record.intent.as_deref());

@@ -43,6 +43,7 @@ fn instance(address: Address, references: Arc<[Reference]>) -> Instance {
         triggers: Arc::new([]),
         policies: crate::load::Policies::default(),
         deletion_policy: DeletionPolicy::Delete,
+        drift: crate::load::Drift::default(),
         import: None,
         service_account: "".into(),
         suspended: false,

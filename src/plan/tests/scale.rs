@@ -46,13 +46,16 @@ pub(super) fn plan(world: &World) -> Plan {
         }
         for ask in asks {
             let reply = match &ask.question {
-                Question::Read(object) => Reply::Object(Ok(Some(ObjectState {
-                    value: object.value.clone(),
-                    private: object.private.clone(),
-                    identity: None,
-                }))),
+                Question::Read(object) => Reply::Object(
+                    Ok(Some(ObjectState {
+                        value: object.value.clone(),
+                        private: object.private.clone(),
+                        identity: None,
+                    })),
+                    "".into(),
+                ),
                 Question::Copies(_) => Reply::Copies(false),
-                Question::Import(_) => Reply::Object(Ok(None)),
+                Question::Import(_) => Reply::Object(Ok(None), "".into()),
                 Question::Plan(request) => {
                     let id = request.prior.as_ref().and_then(|prior| prior.value.get("id")).cloned();
                     let planned = request.config.with("id", id.unwrap_or(Value::Unknown));

@@ -224,7 +224,7 @@ fn what_changed_outside_against_the_configuration_is_corrected() {
          want a input=1
          have a input=1
          world a input=2",
-        expect!["a Update {id=A input=1 output=?}"],
+        expect!["a Update (it was changed outside of Purlin) {id=A input=1 output=?}"],
     );
 }
 

@@ -100,6 +100,7 @@ pub(crate) fn instance(address: Address) -> Instance {
         triggers: Arc::new([]),
         policies: crate::load::Policies::default(),
         deletion_policy: DeletionPolicy::Delete,
+        drift: crate::load::Drift::default(),
         import: None,
         service_account: "".into(),
         suspended: false,
@@ -344,21 +345,24 @@ impl World {
                 self.asked.borrow_mut().push(format!("read {}", ask.address));
                 let state =
                     |value| ObjectState { value, private: object.private.clone(), identity: object.identity.clone() };
-                Reply::Object(match said.and_then(|said| said.split_once('=').or(Some((said, "")))) {
-                    Some(("gone", _)) => Ok(None),
-                    Some(("unreadable", _)) => Err(failed("no connection")),
-                    Some((name @ ("input" | "output"), value)) => {
-                        Ok(Some(state(object.value.without_marks().with(name, literal(value)))))
-                    }
-                    _ => Ok(Some(state(object.value.without_marks()))),
-                })
+                Reply::Object(
+                    match said.and_then(|said| said.split_once('=').or(Some((said, "")))) {
+                        Some(("gone", _)) => Ok(None),
+                        Some(("unreadable", _)) => Err(failed("no connection")),
+                        Some((name @ ("input" | "output"), value)) => {
+                            Ok(Some(state(object.value.without_marks().with(name, literal(value)))))
+                        }
+                        _ => Ok(Some(state(object.value.without_marks()))),
+                    },
+                    "".into(),
+                )
             }
             Question::Copies(_) => Reply::Copies(false),
             Question::Import(id) => {
                 self.asked.borrow_mut().push(format!("import {}", ask.address));
                 let value = Value::map([("id", Value::from(id.as_ref())), ("input", Value::from(1))]);
                 let state = ObjectState { value, private: Arc::new([]), identity: None };
-                Reply::Object(Ok((said != Some("missing")).then_some(state)))
+                Reply::Object(Ok((said != Some("missing")).then_some(state)), "".into())
             }
             Question::Plan(request) => {
                 let new = if request.prior.is_some() { "change" } else { "new" };

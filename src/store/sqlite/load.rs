@@ -1,7 +1,9 @@
 //! Reading a whole state file.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
+use jiff::Timestamp;
 use rusqlite::Connection;
 use rusqlite::types::ValueRef;
 
@@ -71,5 +73,18 @@ fn select(connection: &Connection, namespace: &str) -> rusqlite::Result<Loaded> 
             }
         }
     }
-    Ok(Loaded { records: records.into_iter().collect(), unreadable })
+    let reads = reads(connection)?;
+    Ok(Loaded { records: records.into_iter().collect(), unreadable, reads })
+}
+
+/// When objects were last looked at. A file of an earlier version does not say.
+fn reads(connection: &Connection) -> rusqlite::Result<BTreeMap<Address, Timestamp>> {
+    if !connection.table_exists(None, "reading")? {
+        return Ok(BTreeMap::new());
+    }
+    let mut statement = connection.prepare("SELECT address, at FROM reading")?;
+    let rows = statement.query_map([], |row| Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?)))?;
+    let known = |(address, at): (String, i64)| Some((address.parse().ok()?, Timestamp::from_second(at).ok()?));
+    // An entry that makes no sense is none: its object is due.
+    rows.filter_map(|row| row.map(known).transpose()).collect()
 }

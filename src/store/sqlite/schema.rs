@@ -1,14 +1,16 @@
 //! The tables of a state file: opening, making and checking them.
 
+use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions};
 use std::path::Path;
 use std::time::Duration;
 
-use rusqlite::{Connection, OpenFlags, OptionalExtension};
+use jiff::Timestamp;
+use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
 
 use super::StateError;
 use super::lock::private;
-use crate::model::Holder;
+use crate::model::{Address, Holder};
 
 /// `PRLN`, so that a state file can be told from any other SQLite database.
 const APPLICATION: i64 = 0x5052_4c4e;
@@ -23,6 +25,11 @@ const TABLES: &str = "
     CREATE TABLE meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID;
     CREATE TABLE record (address TEXT NOT NULL UNIQUE, version INTEGER NOT NULL, body BLOB NOT NULL);
 ";
+
+/// When objects were last looked at, in seconds. Made when it is first needed, since earlier versions have no use for
+/// it and leave it alone.
+const READINGS: &str =
+    "CREATE TABLE IF NOT EXISTS reading (address TEXT PRIMARY KEY, at INTEGER NOT NULL) WITHOUT ROWID";
 
 /// Opens, making the file when needed. Gives the greatest version ever used as well.
 ///
@@ -43,6 +50,34 @@ pub(super) fn open_for_writing(path: &Path, namespace: &str, holder: &Holder) ->
     let counter = configure(&connection).and_then(|()| meta::<i64>(&connection, "counter"));
     let counter = counter.map_err(|error| StateError::sqlite(path, &error))?.unwrap_or(0);
     Ok((connection, counter.unsigned_abs()))
+}
+
+/// Notes that objects were looked at, over a connection of its own: no step waits for it. Objects that have no record
+/// any more are forgotten on the way.
+///
+/// The caller holds the lock.
+pub(super) fn note_reads(
+    path: &Path,
+    seen: &BTreeSet<Address>,
+    due: &BTreeSet<Address>,
+    at: Timestamp,
+) -> rusqlite::Result<()> {
+    let mut connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    connection.busy_timeout(BUSY)?;
+    connection.execute_batch(READINGS)?;
+    let transaction = connection.transaction()?;
+    {
+        let mut note = transaction.prepare("INSERT OR REPLACE INTO reading VALUES (?1, ?2)")?;
+        for address in seen {
+            note.execute(params![address.to_string(), at.as_second()])?;
+        }
+        let mut forget = transaction.prepare("DELETE FROM reading WHERE address = ?1")?;
+        for address in due.difference(seen) {
+            forget.execute([address.to_string()])?;
+        }
+    }
+    transaction.execute("DELETE FROM reading WHERE address NOT IN (SELECT address FROM record)", [])?;
+    transaction.commit()
 }
 
 /// Opens an existing file for reading.

@@ -255,3 +255,22 @@ async fn objects_of_an_earlier_version_keep_the_owner_that_they_are_marked_with(
     std::fs::rename(&path, &elsewhere).unwrap();
     assert_eq!(**StateFile::open(&elsewhere, "shop", holder("p2")).unwrap().owner(), by_place);
 }
+
+#[tokio::test]
+async fn what_was_looked_at_is_remembered_until_it_is_due_or_gone() {
+    let folder = TempDir::new().unwrap();
+    let state = open(&folder);
+    let (first, second) = (Arc::new(typical(1)), Arc::new(typical(2)));
+    let version = state.intend(first.clone(), None).await.unwrap();
+    state.intend(second.clone(), None).await.unwrap();
+    assert!(state.load_all().unwrap().reads.is_empty(), "a file without such notes is read all the same");
+    let both = BTreeSet::from([first.address.clone(), second.address.clone()]);
+    let at = |second| Timestamp::from_second(second).unwrap();
+    state.note_reads(&both, &BTreeSet::new(), at(7)).unwrap();
+    state.note_reads(&BTreeSet::new(), &BTreeSet::from([second.address.clone()]), at(8)).unwrap();
+    let reads = state.load_all().unwrap().reads;
+    assert_eq!(reads, [(first.address.clone(), at(7))].into(), "what is due was never looked at");
+    state.erase(first.clone(), version).await.unwrap();
+    state.note_reads(&BTreeSet::from([second.address.clone()]), &BTreeSet::new(), at(9)).unwrap();
+    assert_eq!(state.load_all().unwrap().reads, [(second.address.clone(), at(9))].into());
+}

@@ -10,6 +10,7 @@
 //!   `world: change <address> <attribute> <json>`: somebody else does it, before the round.
 //! - `copy <kind>/<name>: foreign|changed|lost|crash after|fail`: somebody else makes, changes or removes a published
 //!   copy, or the next writing of it crashes or fails.
+//! - `world: configure <hash>`: from now on the driver is configured otherwise.
 //! - `record <address>: tainted|interrupted|unprotected`: the record is edited before the round.
 //! - `recovery: repeat|find|unknown`: how creates are recovered; in the first round only.
 //! - `clock: <seconds>`: so much time passes before the round.
@@ -63,6 +64,7 @@ pub(super) enum Cue {
     Copy(String, String),
     Recovery(Box<Script>),
     Clock(u64),
+    Configure(String),
 }
 
 /// The journal stops once at this point.
@@ -184,6 +186,7 @@ fn cue(line: &str) -> Result<Cue, String> {
         ("world", ["change", of, attribute, json @ ..]) => {
             Ok(Cue::Change(address(of)?, (*attribute).to_owned(), json_of(&json.join(" "))?))
         }
+        ("world", ["configure", configuration]) => Ok(Cue::Configure((*configuration).to_owned())),
         ("recovery", [recovery]) => {
             let script = serde_json::from_value(json!({ "createRecovery": recovery })).map_err(|_| unknown())?;
             Ok(Cue::Recovery(Box::new(script)))

@@ -186,6 +186,7 @@ impl Stage {
                 }
                 Cue::Copy(target, edit) => self.copies.edit(&target, &edit)?,
                 Cue::Record(address, edit) => self.edit(&address, &edit)?,
+                Cue::Configure(configuration) => self.world.configure(&configuration),
                 Cue::Recovery(_) => {}
                 Cue::Clock(seconds) => self.clock.advance(Duration::from_secs(seconds)),
             }

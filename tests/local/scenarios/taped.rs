@@ -100,6 +100,10 @@ impl Driver for TapedDriver {
         self.inner.import(context, id)
     }
 
+    fn configuration<'a>(&'a self, context: &'a CallContext) -> BoxFuture<'a, Result<Arc<str>, DriverError>> {
+        self.inner.configuration(context)
+    }
+
     fn create_recovery(&self) -> CreateRecovery {
         self.inner.create_recovery()
     }

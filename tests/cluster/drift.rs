@@ -1,0 +1,217 @@
+//! What others do to Kubernetes objects: seen at once, set right, reported, ignored, or held.
+
+use serde_json::Value;
+
+use crate::controller::Controller;
+use crate::controlplane::wait_until;
+use crate::installation::*;
+
+fn example(file: &str) -> String {
+    let path = format!("{}/examples/kubernetes/{file}", env!("CARGO_MANIFEST_DIR"));
+    std::fs::read_to_string(path).expect("an example")
+}
+
+/// A namespace whose service account may edit.
+fn namespace(prefix: &str) -> String {
+    let ns = plane().namespace(prefix);
+    let account = format!("--serviceaccount={ns}:default");
+    plane().kubectl_ok(&["-n", &ns, "create", "rolebinding", "edit", "--clusterrole=edit", &account]);
+    ns
+}
+
+/// A Resource that makes a ConfigMap of its name.
+fn config_map(name: &str, more: &str) -> String {
+    format!(
+        "---\napiVersion: purlin.dev/v1alpha1\nkind: Resource\nmetadata: {{ name: {name} }}\nspec:\n  type: \
+         kubernetes_object\n  config:\n    manifest: {{ apiVersion: v1, kind: ConfigMap, metadata: {{ name: {name} }}, \
+         data: {{ color: green }} }}\n{more}"
+    )
+}
+
+fn live(ns: &str, name: &str) -> Option<Value> {
+    let output = plane().kubectl(&["-n", ns, "get", "configmap", name, "-o", "json"]);
+    output.status.success().then(|| serde_json::from_slice(&output.stdout).expect("JSON of kubectl"))
+}
+
+fn color(ns: &str, name: &str) -> String {
+    live(ns, name).and_then(|live| live["data"]["color"].as_str().map(str::to_owned)).unwrap_or_default()
+}
+
+fn paint(ns: &str, name: &str, color: &str) {
+    let patch = format!("{{\"data\":{{\"color\":\"{color}\"}}}}");
+    plane().kubectl_ok(&["-n", ns, "patch", "configmap", name, "--type=merge", "-p", &patch]);
+}
+
+fn request_replacement(ns: &str, name: &str) {
+    let annotation = "purlin.dev/replace-requested-at=now";
+    plane().kubectl_ok(&["-n", ns, "annotate", "--overwrite", "pres", name, annotation]);
+}
+
+#[test]
+fn drift_is_set_right_reported_or_ignored() {
+    let _world = shared();
+    let (plane, ns) = (plane(), namespace("drift"));
+    plane.apply(&["-n", &ns], &example("drift.yaml"));
+    wait_ready(&ns, &["corrected", "reported", "ignored"]);
+    let version = |name: &str| resource(&ns, name).unwrap()["metadata"]["resourceVersion"].clone();
+    let ignored = version("ignored");
+    for name in ["ignored", "reported", "corrected"] {
+        paint(&ns, name, "red");
+    }
+    wait_until("it is set right", LIMIT, || color(&ns, "corrected") == "green");
+    let told = wait_reason(&ns, "reported", "Drifted", "Drifted");
+    assert!(told["message"].as_str().unwrap().contains("`object.data.color`"), "{told}");
+    let described = plane.kubectl_ok(&["-n", &ns, "describe", "pres", "reported"]);
+    assert!(described.contains("Drifted") && described.contains("changed outside of Purlin"), "{described}");
+    assert!(is_ready(&resource(&ns, "reported").unwrap()));
+    wait_until("an event tells it", LIMIT, || {
+        events(&ns, "reported").iter().any(|event| event.starts_with("Drifted:"))
+    });
+    assert_eq!((color(&ns, "reported").as_str(), color(&ns, "ignored").as_str()), ("red", "red"));
+    assert_eq!(version("ignored"), ignored, "nobody looked at it");
+
+    // Whoever changes it back ends it, and so does a new wish.
+    paint(&ns, "reported", "green");
+    wait_until("it is as it was", LIMIT, || condition(&resource(&ns, "reported").unwrap(), "Drifted").is_none());
+    paint(&ns, "reported", "red");
+    wait_reason(&ns, "reported", "Drifted", "Drifted");
+    plane.apply(&["-n", &ns], &example("drift.yaml").replace("color: green", "color: blue"));
+    wait_until("all are as wished now", LIMIT, || {
+        ["corrected", "reported", "ignored"].iter().all(|name| color(&ns, name) == "blue")
+    });
+    wait_ready(&ns, &["corrected", "reported", "ignored"]);
+    wait_until("it is told no more", LIMIT, || condition(&resource(&ns, "reported").unwrap(), "Drifted").is_none());
+}
+
+#[test]
+fn an_object_that_is_gone_is_made_anew_or_reported() {
+    let _world = shared();
+    let (plane, ns) = (plane(), namespace("gone"));
+    let report = "  drift: { action: Report }\n";
+    let user = data("user", "\"${corrected.id}\"", "");
+    plane.apply(&["-n", &ns], &format!("{}{}{user}", config_map("corrected", ""), config_map("reported", report)));
+    wait_ready(&ns, &["corrected", "reported", "user"]);
+    let old = live(&ns, "corrected").unwrap()["metadata"]["uid"].clone();
+    plane.kubectl_ok(&["-n", &ns, "delete", "configmap", "corrected", "reported"]);
+    wait_until("it is made anew", LIMIT, || live(&ns, "corrected").is_some_and(|live| live["metadata"]["uid"] != old));
+    wait_until("what depends on it follows", LIMIT, || {
+        let new = live(&ns, "corrected").map(|live| live["metadata"]["uid"].clone());
+        resource(&ns, "user").map(|user| user["status"]["attributes"]["output"].clone()) == new
+    });
+    wait_reason(&ns, "reported", "Drifted", "Gone");
+    assert_eq!(wait_reason(&ns, "reported", "Ready", "Gone")["status"], "False");
+    assert!(live(&ns, "reported").is_none());
+    request_replacement(&ns, "reported");
+    wait_ready(&ns, &["reported"]);
+    assert_eq!(color(&ns, "reported"), "green");
+}
+
+#[test]
+fn writes_of_our_own_are_no_drift() {
+    let _world = shared();
+    let (plane, ns) = (plane(), namespace("own"));
+    for shade in ["green", "blue", "white", "black"] {
+        plane.apply(&["-n", &ns], &config_map("site", "").replace("green", shade));
+        wait_until("it is as wished", LIMIT, || color(&ns, "site") == shade);
+        wait_ready(&ns, &["site"]);
+    }
+    // A change of somebody else, told after all of them, shows that the watch has delivered them.
+    paint(&ns, "site", "red");
+    wait_until("it is set right", LIMIT, || color(&ns, "site") == "black");
+    wait_until("that is told", LIMIT, || events(&ns, "site").iter().any(|event| event.starts_with("Drifted:")));
+    let drifted = events(&ns, "site").iter().filter(|event| event.starts_with("Drifted:")).count();
+    assert_eq!(drifted, 1, "{:?}", events(&ns, "site"));
+}
+
+#[test]
+fn whoever_does_not_give_up_is_told_of() {
+    let _world = shared();
+    let ns = namespace("contest");
+    plane().apply(&["-n", &ns], &config_map("site", ""));
+    wait_ready(&ns, &["site"]);
+    for round in 0..5 {
+        paint(&ns, "site", &format!("red-{round}"));
+        wait_until("it is set right", LIMIT, || color(&ns, "site") == "green");
+    }
+    wait_until("the contest is told", LIMIT, || {
+        events(&ns, "site").iter().any(|event| event.starts_with("DriftContested:"))
+    });
+}
+
+#[test]
+fn many_objects_that_are_gone_together_are_held() {
+    let _world = shared();
+    let (plane, ns) = (plane(), namespace("mass"));
+    let names: Vec<String> = (0..8).map(|number| format!("site-{number}")).collect();
+    let all: String = names.iter().map(|name| config_map(name, "")).collect();
+    plane.apply(&["-n", &ns], &all);
+    wait_ready(&ns, &names.iter().map(String::as_str).collect::<Vec<_>>());
+    let selected: Vec<&str> = names.iter().map(String::as_str).collect();
+    plane.kubectl_ok(&[&["-n", &ns, "delete", "configmap", "--wait=false"], &selected[..]].concat());
+    for name in &names {
+        wait_reason(&ns, name, "Ready", "MassDisappearance");
+    }
+    request_replacement(&ns, "site-3");
+    wait_ready(&ns, &["site-3"]);
+    let there: Vec<&String> = names.iter().filter(|name| live(&ns, name).is_some()).collect();
+    assert_eq!(there, ["site-3"], "the others wait for somebody");
+    for name in &names {
+        request_replacement(&ns, name);
+    }
+    wait_ready(&ns, &selected);
+}
+
+#[test]
+fn an_account_that_may_not_watch_is_no_obstacle() {
+    let _world = shared();
+    let plane = plane();
+    let ns = plane.namespace("blind");
+    let account = format!("--serviceaccount={ns}:default");
+    let verbs = "--verb=get,create,patch,delete";
+    plane.kubectl_ok(&["-n", &ns, "create", "role", "blind", verbs, "--resource=configmaps"]);
+    plane.kubectl_ok(&["-n", &ns, "create", "rolebinding", "blind", "--role=blind", &account]);
+    plane.apply(&["-n", &ns], &config_map("site", "  drift: { interval: 2s }\n"));
+    wait_ready(&ns, &["site"]);
+    paint(&ns, "site", "red");
+    wait_until("a reading finds it", LIMIT, || color(&ns, "site") == "green");
+}
+
+#[test]
+fn what_happened_while_no_controller_ran_is_seen() {
+    let _world = exclusive();
+    let (plane, ns) = (plane(), namespace("away"));
+    let mut first = Controller::start(plane);
+    plane.apply(&["-n", &ns], &format!("{}{}", config_map("changed", ""), config_map("deleted", "")));
+    wait_ready(&ns, &["changed", "deleted"]);
+    first.terminate(plane);
+    paint(&ns, "changed", "red");
+    plane.kubectl_ok(&["-n", &ns, "delete", "configmap", "deleted"]);
+    let _second = Controller::start(plane);
+    wait_until("both are set right", LIMIT, || color(&ns, "changed") == "green" && color(&ns, "deleted") == "green");
+}
+
+#[test]
+fn an_object_whose_record_was_lost_is_adopted_by_the_same_resource_only() {
+    let _world = exclusive();
+    let (plane, ns) = (plane(), namespace("lost"));
+    let mut first = Controller::start(plane);
+    plane.apply(&["-n", &ns], &config_map("site", ""));
+    wait_ready(&ns, &["site"]);
+    let uid = live(&ns, "site").unwrap()["metadata"]["uid"].clone();
+    first.terminate(plane);
+    // Resource and record are taken away by force; the object stays, with our mark.
+    let bare = "{\"metadata\":{\"finalizers\":null}}";
+    plane.kubectl_ok(&["-n", &ns, "patch", "pres", "site", "--type=merge", "-p", bare]);
+    plane.kubectl_ok(&["-n", &ns, "delete", "pres", "site"]);
+    let controller = format!("--as=system:serviceaccount:{NAMESPACE}:purlin");
+    let selector = format!("purlin.dev/namespace={ns}");
+    plane.kubectl_ok(&["-n", NAMESPACE, "delete", "secret", "-l", &selector, &controller]);
+
+    let _second = Controller::start(plane);
+    let other = config_map("other", "").replace("metadata: { name: other }, data", "metadata: { name: site }, data");
+    plane.apply(&["-n", &ns], &other);
+    wait_reason(&ns, "other", "Ready", "AlreadyExists");
+    plane.apply(&["-n", &ns], &config_map("site", ""));
+    wait_ready(&ns, &["site"]);
+    assert_eq!(live(&ns, "site").unwrap()["metadata"]["uid"], uid, "it is the object that was there");
+}
