@@ -38,6 +38,9 @@ pub const PAUSED: &str = "purlin.dev/paused";
 /// A new value asks for a fresh look at the object, outside its drift interval.
 pub const RECONCILE_REQUESTED_AT: &str = "purlin.dev/reconcile-requested-at";
 
+/// Where the object was recorded before: a name or an address, or several, the newest first.
+pub const MOVED_FROM: &str = "purlin.dev/moved-from";
+
 /// A new value asks for the object to be replaced.
 pub const REPLACE_REQUESTED_AT: &str = "purlin.dev/replace-requested-at";
 

@@ -21,6 +21,7 @@ mod marks;
 pub mod memo;
 pub mod options;
 pub mod planner;
+pub mod moves;
 mod policy;
 mod preflight;
 mod progress;

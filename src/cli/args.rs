@@ -289,6 +289,8 @@ pub enum StateCommand {
     Show(StateShowArgs),
     /// Forget an object: the record goes, the object stays.
     Rm(StateRemoveArgs),
+    /// Give an object another address, without touching it.
+    Mv(StateMoveArgs),
     /// Have the next apply replace an object.
     Taint(StateEditArgs),
     /// Take an object for complete again.
@@ -319,6 +321,17 @@ pub struct StateShowArgs {
     /// How to print.
     #[arg(short = 'o', long, value_enum, default_value_t = Format::Text)]
     pub output: Format,
+}
+
+/// `purlin state mv`.
+#[derive(Debug, Args)]
+pub struct StateMoveArgs {
+    /// The address that is recorded.
+    pub from: String,
+    /// The address that the object gets.
+    pub to: String,
+    #[command(flatten)]
+    pub target: TargetArgs,
 }
 
 /// `purlin state rm`.

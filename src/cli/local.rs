@@ -139,7 +139,7 @@ pub async fn check(sources: &[PathBuf], limits: Limits) -> Checked {
         *instance = Arc::new(Instance { import: None, suspended: false, inputs, ..instance.as_ref().clone() });
     }
     let options = PlanOptions { namespace_value: wanted.namespace, ..PlanOptions::default() };
-    let (plan, _) = execute::plan(&engine, &Arc::new(config), &Recorded::default(), &options).await;
+    let plan = execute::plan(&engine, &Arc::new(config), &Recorded::default(), &options).await.plan;
     let mut diagnostics = wanted.problems;
     diagnostics.extend(plan.diagnostics);
     Checked { resources, diagnostics }

@@ -8,10 +8,11 @@ use jiff::{SignedDuration, Timestamp};
 use super::args::RefreshChoice;
 use super::failure::Failure;
 use super::options::Planning;
-use crate::execute::{self, Adoption, Engine};
+use crate::execute::{self, Adoption, Consulted, Engine};
 use crate::graph::{self, ActionGraph};
 use crate::load::{self, Config, Drift};
 use crate::model::{Action, Address, Change, Diagnostic, Diagnostics, Reason, Recorded, Severity, Value};
+use crate::plan::moves::Move;
 use crate::plan::{Held, Mode, Plan, PlanOptions, Refresh, RunningStep, select};
 
 /// Desired and recorded state of one namespace.
@@ -42,6 +43,8 @@ pub struct Planned {
     pub plan: Plan,
     /// What is wanted, with the instances of every family that the plan has made out.
     pub config: Arc<Config>,
+    /// Records that get another address first.
+    pub moves: Vec<Move>,
     /// In which order.
     pub graph: ActionGraph,
     /// All problems: of reading, planning and ordering.
@@ -100,11 +103,13 @@ impl Situation {
             max_failed_creates: purpose.max_failed_creates,
             ..PlanOptions::default()
         };
-        let (plan, config) = execute::plan(engine, &self.config, &self.recorded, &options).await;
+        let made = execute::plan(engine, &self.config, &self.recorded, &options).await;
+        let Consulted { plan, config, moves, recorded } = made;
         require_known(&plan, planning)?;
-        let (graph, warnings) = graph::build(&plan, &config, &self.recorded, &options.running);
+        let (graph, warnings) =
+            graph::build(&plan, &config, recorded.as_ref().unwrap_or(&self.recorded), &options.running);
         let diagnostics = self.all_diagnostics(&plan, warnings);
-        Ok(Planned { plan, config, graph, diagnostics, refresh_only: planning.refresh_only, basis })
+        Ok(Planned { plan, config, moves, graph, diagnostics, refresh_only: planning.refresh_only, basis })
     }
 
     fn refresh(&self, choice: RefreshChoice, now: Timestamp) -> Refresh {
@@ -220,7 +225,7 @@ impl Planned {
 
     /// Whether there is any step, be it one that only writes a record.
     pub fn has_steps(&self) -> bool {
-        !self.graph.is_empty()
+        !self.graph.is_empty() || !self.moves.is_empty()
     }
 }
 

@@ -1,5 +1,6 @@
 //! Drives the planner: puts its questions to the drivers and gives it the replies.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -16,6 +17,7 @@ use crate::load::{Config, Timeouts};
 use crate::model::{
     Address, Diagnostics, DriverError, ErrorKind, ObjectState, PlanRequest, PlanResponse, Recorded, Schema, Severity,
 };
+use crate::plan::moves::{self, Move, Moves};
 use crate::plan::{Ask, AskId, Memo, Plan, PlanOptions, Planner, Question, Reply, Types};
 
 impl Types for Registry {
@@ -26,21 +28,38 @@ impl Types for Registry {
 
 type Answer<'a> = Pin<Box<dyn Future<Output = (AskId, Reply)> + Send + 'a>>;
 
-/// Makes a plan, asking drivers as parallel as dependencies and limits allow. Nothing is changed anywhere. Gives the
-/// configuration as well, with the instances of every family that an expression tells.
-pub async fn plan(
-    engine: &Engine,
-    config: &Arc<Config>,
-    recorded: &Recorded,
-    options: &PlanOptions,
-) -> (Plan, Arc<Config>) {
+/// A plan with what it was made from.
+#[derive(Debug, Default)]
+pub struct Consulted {
+    /// What will be done.
+    pub plan: Plan,
+    /// What is wanted, with the instances of every family that an expression tells.
+    pub config: Arc<Config>,
+    /// The moves that come before the first step: [`super::carry_out`] writes them.
+    pub moves: Vec<Move>,
+    /// The records as they are after the moves; `None` when there is none.
+    pub recorded: Option<Recorded>,
+}
+
+/// Makes a plan, asking drivers as parallel as dependencies and limits allow. Nothing is changed anywhere.
+pub async fn plan(engine: &Engine, config: &Arc<Config>, recorded: &Recorded, options: &PlanOptions) -> Consulted {
     let mut config = Arc::clone(config);
     let mut memo = config.families.values().any(|family| family.is_evaluated()).then(Memo::default);
     loop {
-        let mut planner = Planner::new(&config, recorded, options, &engine.drivers);
+        let Moves { moves, held, diagnostics } = moves::find(&config, recorded, options);
+        let after = (!moves.is_empty()).then(|| moves::carried(recorded, &moves));
+        let mut options = Cow::Borrowed(options);
+        if !moves.is_empty() || !held.is_empty() {
+            let options = options.to_mut();
+            options.moved = moves.iter().map(|one| (one.to.clone(), one.from.clone())).collect();
+            options.held.extend(held);
+        }
+        let mut planner = Planner::new(&config, after.as_ref().unwrap_or(recorded), &options, &engine.drivers);
         drive(engine, &config, &mut planner, memo.as_mut()).await;
         if planner.expansions().is_empty() {
-            return (planner.finish(), config);
+            let mut plan = planner.finish();
+            plan.diagnostics.extend(diagnostics);
+            return Consulted { plan, config, moves, recorded: after };
         }
         let expanded = Arc::new(config.expanded(planner.expansions()));
         drop(planner);

@@ -78,6 +78,8 @@ pub struct Instance {
     pub replace_requested: Arc<str>,
     /// The annotation `purlin.dev/reconcile-requested-at`; empty when absent.
     pub reconcile_requested: Arc<str>,
+    /// The annotation `purlin.dev/moved-from`: where the object may have been recorded before, best first.
+    pub moved_from: Arc<[Address]>,
     /// The annotation `purlin.dev/record`: the UID that the record was written for; empty when absent.
     pub record_annotation: Arc<str>,
     /// Whether our finalizer is on the Resource.

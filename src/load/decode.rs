@@ -52,6 +52,7 @@ pub(super) struct Draft {
     pub(super) timeouts: [Option<Arc<str>>; 4],
     pub(super) replace_requested: Arc<str>,
     pub(super) reconcile_requested: Arc<str>,
+    pub(super) moved_from: Arc<str>,
     pub(super) record_annotation: Arc<str>,
     pub(super) has_finalizer: bool,
     pub(super) deleting: bool,
@@ -105,11 +106,19 @@ pub fn from_api(resource: &api::Resource, default_service_account: &Arc<str>, in
         timeouts: [text(timeouts.create), text(timeouts.update), text(timeouts.delete), text(timeouts.read)],
         replace_requested: interner.get(resource.annotation(api::REPLACE_REQUESTED_AT)),
         reconcile_requested: interner.get(resource.annotation(api::RECONCILE_REQUESTED_AT)),
+        moved_from: "".into(),
         record_annotation: interner.get(resource.annotation(api::RECORD)),
         has_finalizer: metadata.finalizers.iter().flatten().any(|finalizer| finalizer == api::FINALIZER),
         deleting: metadata.deletion_timestamp.is_some(),
         problems: Vec::new(),
     };
+    let mut draft = draft;
+    if !resource.annotation(api::MOVED_FROM).is_empty() {
+        // Better no object than a second one beside that which was to be moved.
+        let at = field(&["metadata", "annotations", api::MOVED_FROM]);
+        let hint = "take the annotation off, and keep the name of the Resource";
+        draft.problem(Reason::MoveBlocked, at, "objects are moved on files only", hint);
+    }
     let config = Tree::from_json_map(&spec.config, interner);
     draft.finish(Some(&config), interner)
 }
@@ -132,6 +141,7 @@ impl Draft {
         self.problems.extend(faults);
         let (policies, faults) = lifecycle::policies(self.policies.as_deref());
         self.problems.extend(faults);
+        let moved_from = self.moved_from();
         let repetition = self.repetition(interner);
         let (template, mut references, faults) = self.template(config, interner);
         self.problems.extend(faults);
@@ -184,6 +194,7 @@ impl Draft {
             timeouts,
             replace_requested: self.replace_requested,
             reconcile_requested: self.reconcile_requested,
+            moved_from,
             record_annotation: self.record_annotation,
             has_finalizer: self.has_finalizer,
             deleting: self.deleting,
@@ -270,6 +281,22 @@ impl Draft {
             Some(tree) if matches!(tree.node, Node::Map(_)) => Template::parse(tree, &at, variables, interner),
             _ => (Template::literal(crate::model::Value::map::<Arc<str>>([])), Vec::new(), Vec::new()),
         }
+    }
+
+    /// The addresses that the annotation names.
+    fn moved_from(&mut self) -> Arc<[Address]> {
+        let text = std::mem::take(&mut self.moved_from);
+        let mut all = Vec::new();
+        for name in text.split(',').map(str::trim).filter(|name| !name.is_empty()) {
+            match name.parse::<Address>() {
+                Ok(address) => all.push(address),
+                Err(error) => {
+                    let at = field(&["metadata", "annotations", api::MOVED_FROM]);
+                    self.problem(Reason::InvalidManifest, at, format!("`{}` is no address", error.0), ADDRESS);
+                }
+            }
+        }
+        all.into()
     }
 
     /// `count`, `forEach` and `enabled`. Nothing when the Resource stands for one object whatever happens.
@@ -364,6 +391,8 @@ impl Draft {
         }
     }
 }
+
+const ADDRESS: &str = "write `name`, `name[0]` or `name[\"key\"]`; several with commas between them, the newest first";
 
 const LABEL: &str = "at most 63 lower-case letters, digits and `-`, beginning and ending with a letter or digit";
 

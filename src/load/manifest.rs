@@ -229,6 +229,7 @@ impl Reading<'_> {
                         let text = self.text(&annotation.value, &[at[0], at[1], &annotation.key]);
                         match (annotation.key.as_ref(), text) {
                             (api::PAUSED, Some(text)) => draft.suspended |= text.as_ref() == "true",
+                            (api::MOVED_FROM, Some(text)) => draft.moved_from = text,
                             (api::REPLACE_REQUESTED_AT, Some(text)) => draft.replace_requested = text,
                             (api::RECONCILE_REQUESTED_AT, Some(text)) => draft.reconcile_requested = text,
                             _ => {}

@@ -15,6 +15,7 @@ use sha2::{Digest as _, Sha256};
 use super::intern::Interner;
 use super::manifest::{self, Manifest};
 use super::{Config, Data, Instance, decode, yaml};
+use crate::api;
 use crate::model::data::Texts;
 use crate::model::{DataRef, Diagnostic, Diagnostics, Reason, Source, Value};
 
@@ -212,6 +213,10 @@ fn assemble(manifests: Vec<Manifest>, incomplete: Diagnostics) -> Loaded {
                 if let Some(problem) = other_namespace(&mut namespace, named, instance.source.clone()) {
                     instance.problems.push(Diagnostic { address: Some(instance.address.clone()), ..problem });
                 }
+                // An object that was to be moved here must not be taken for one that nobody wants.
+                let moved_from = decode::field(&["metadata", "annotations", api::MOVED_FROM]);
+                let unclear = instance.problems.iter().filter(|problem| problem.path.as_ref() == Some(&moved_from));
+                loaded.config.incomplete.extend(unclear.cloned());
                 resources.push(*instance);
             }
             Manifest::Data { object, texts, namespace: named, source, told } => {

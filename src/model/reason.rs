@@ -103,6 +103,8 @@ reasons! {
     MassDisappearance,
     /// Deletion is prevented by `lifecycle.preventDestroy`.
     PreventDestroy,
+    /// An object cannot be moved here: there is one already, or the Resource that it comes from still wants it.
+    MoveBlocked,
     /// The object cannot be destroyed while another one uses it.
     StillUsed,
     /// Create-before-destroy cannot work, since both objects would have one identity.

@@ -201,6 +201,8 @@ pub struct Record {
     pub replacement_pending: bool,
     /// Value of the annotation `purlin.dev/replace-requested-at` that was last carried out.
     pub handled_replace_request: Arc<str>,
+    /// The object belongs to this address from now on; a record there is being written, or is written already.
+    pub moving_to: Option<Box<Address>>,
 }
 
 impl Record {
@@ -220,7 +222,13 @@ impl Record {
             failed_generation: 0,
             replacement_pending: false,
             handled_replace_request: Arc::from(""),
+            moving_to: None,
         }
+    }
+
+    /// Whether the record holds neither an object nor an open operation.
+    pub fn is_empty(&self) -> bool {
+        !self.has_objects() && self.intent.is_none()
     }
 
     /// Whether the record holds any object.

@@ -221,8 +221,9 @@ fn prepare(scene: &Scene<'_>, id: Id, draft: &mut Draft, flags: Flags) -> Option
     let instance = subject.instance.filter(|_| subject.wanted && !scene.running.contains_key(&id))?;
     if draft.action == Action::NoOp {
         let object = draft.prior.clone()?;
-        let because = record_only(subject, instance, &object, draft, &flags)?;
-        draft.because = Some(because.to_owned());
+        let because = record_only(subject, instance, &object, draft, &flags);
+        let moved = scene.options.moved.get(subject.address).map(|from| format!("moved from `{from}`"));
+        draft.because = Some(moved.or_else(|| because.map(str::to_owned))?);
         draft.action = Action::Record;
         return Some(Prepared {
             config: Value::Null,

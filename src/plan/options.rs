@@ -90,6 +90,8 @@ pub struct PlanOptions {
     /// Objects that the caller vouches for: neither they nor what they read has changed since they were last found
     /// settled, so no driver is asked about them as long as their dependencies do not change in this plan either.
     pub settled: BTreeSet<Address>,
+    /// Objects whose record was under another address until now: by the new address, the old one.
+    pub moved: BTreeMap<Address, Address>,
     /// Objects that must wait.
     pub held: BTreeMap<Address, Held>,
     /// Objects outside of this plan, where it covers a part only: whether an object went alone or with many others.

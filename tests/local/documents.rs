@@ -53,6 +53,9 @@ fn way_out(reason: Reason) -> &'static str {
         }
         Reason::Gone => "Set `spec.drift.action: Correct` to have it made anew, or delete the Resource.",
         Reason::PreventDestroy => "Set `spec.lifecycle.preventDestroy: false`; locally also `purlin state unprotect`.",
+        Reason::MoveBlocked => {
+            "Delete the Resource that the object comes from, or remove the annotation `purlin.dev/moved-from`."
+        }
         Reason::StillUsed => "Delete the object that uses it, or remove its reference.",
         Reason::FixedIdentity => {
             "Let the name be generated (`metadata.generateName`), or switch createBeforeDestroy off where it is asked for."

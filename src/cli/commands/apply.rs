@@ -14,7 +14,7 @@ use crate::cli::saved::SavedPlan;
 use crate::cli::signals::Stop;
 use crate::cli::situation::{Planned, Purpose};
 use crate::cli::{drive, show};
-use crate::execute::{Limits, Run, Summary};
+use crate::execute::{self, Limits, Run, Summary};
 use crate::model::Address;
 
 /// Runs `purlin apply`.
@@ -132,7 +132,8 @@ async fn walk(
     seen: &mut BTreeSet<Address>,
     console: Console,
 ) -> anyhow::Result<Over> {
-    let Session { engine, situation, .. } = session;
+    let Session { engine, mut situation, .. } = session;
+    execute::carry_out(engine.journal.as_ref(), &mut situation.recorded, &planned.moves).await?;
     let scope = situation.addresses();
     // The run lets go of it at its end.
     let mut run = Run::new(engine, situation.recorded);

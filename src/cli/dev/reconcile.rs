@@ -19,7 +19,7 @@ use crate::cli::progress::{Reporter, elapsed};
 use crate::cli::show;
 use crate::cli::signals::{Signals, Stop};
 use crate::cli::situation::{Planned, Purpose, Situation, has_errors};
-use crate::execute::{Engine, Progress, ProgressKind, Recovery, Run, Stale};
+use crate::execute::{self, Engine, Progress, ProgressKind, Recovery, Run, Stale};
 use crate::load::Drift;
 use crate::model::{Address, Diagnostic, Diagnostics, Reason, Step};
 use crate::plan::{Held, RunningStep};
@@ -270,6 +270,7 @@ impl Reconciler {
             let text = self.text(&planned, because)?;
             let (news, steps) = (std::mem::take(&mut planned.diagnostics), planned.has_steps());
             let at_rest = (!steps && because != Because::Retry).then(|| self.at_rest(&news));
+            execute::carry_out(self.engine.journal.as_ref(), self.run.records_mut(), &planned.moves).await?;
             // A step that ended meanwhile made the plan stale; the next one sees its result.
             if self.adopt(planned, running).is_ok() {
                 self.walking |= steps;

@@ -1,17 +1,19 @@
 //! `purlin state`: looks at records, and repairs them by compare-and-swap.
 
 use super::edit::{self, Edited};
-use super::records;
+use super::records::{self, Editor};
 use super::rows;
 use crate::cli::args::{
-    Format, StateCommand, StateEditArgs, StateListArgs, StateReleaseArgs, StateRemoveArgs, StateShowArgs,
+    Format, StateCommand, StateEditArgs, StateListArgs, StateMoveArgs, StateReleaseArgs, StateRemoveArgs, StateShowArgs,
 };
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::options::{Target, address};
 use crate::cli::output::Console;
 use crate::cli::table::Table;
 use crate::cli::{cluster, json};
+use crate::execute;
 use crate::model::{Address, Record};
+use crate::plan::moves::Move;
 
 /// Runs the command.
 pub async fn run(command: StateCommand, console: Console) -> anyhow::Result<Exit> {
@@ -19,6 +21,7 @@ pub async fn run(command: StateCommand, console: Console) -> anyhow::Result<Exit
         StateCommand::List(args) => return list(args, console).await,
         StateCommand::Show(args) => show(args, console).await?,
         StateCommand::Rm(args) => remove(args, console).await?,
+        StateCommand::Mv(args) => relocate(args, console).await?,
         StateCommand::Taint(args) => edit(args, edit::taint, "is tainted: the next plan replaces it", console).await?,
         StateCommand::Untaint(args) => edit(args, edit::untaint, "is not tainted any more", console).await?,
         StateCommand::Unprotect(args) => edit(args, edit::unprotect, "is not protected any more", console).await?,
@@ -107,6 +110,26 @@ async fn remove_annotation(target: Target, address: &Address, yes: bool, console
     confirm(&format!("`{address}` has no record. It is taken never to have been made."), yes, console)?;
     cluster::remove_annotation(&target, address).await?;
     console.notice(&format!("`{address}` is forgotten."));
+    Ok(())
+}
+
+async fn relocate(args: StateMoveArgs, console: Console) -> anyhow::Result<()> {
+    let (from, to) = (address(&args.from)?, address(&args.to)?);
+    let mut records = records::open(Target::decide(args.target), console).await?;
+    let Editor::File(state) = &records.editor else {
+        let hint = "in a cluster a Resource keeps the name of its object";
+        return Err(Failure::hinted("records are moved in state files only", hint));
+    };
+    let Some(stored) = records.recorded.get(&from) else { return Err(not_recorded(&from)) };
+    edit::require_settled(&stored.record)?;
+    if let Some(occupant) = records.recorded.get(&to).filter(|occupant| !occupant.record.is_empty()) {
+        let what = format!("`{}` has a record already", occupant.record.address);
+        return Err(Failure::hinted(what, format!("to forget that object and let it stay: `purlin state rm {to}`")));
+    }
+    let uid = stored.record.uid.clone();
+    let one = Move { from: from.clone(), to: to.clone(), uid };
+    execute::carry_out(state, &mut records.recorded, &[one]).await?;
+    console.notice(&format!("`{from}` is `{to}` from now on."));
     Ok(())
 }
 

@@ -7,6 +7,7 @@ use crate::model::{Address, ObjectStatus, Operation, Record};
 
 /// What a record becomes.
 #[derive(Debug, PartialEq, Eq)]
+#[expect(clippy::large_enum_variant, reason = "there is one at a time")]
 pub enum Edited {
     /// This.
     To(Record),
@@ -91,7 +92,7 @@ fn set_status(record: &Record, status: ObjectStatus) -> anyhow::Result<Option<Ed
 }
 
 /// While an operation is open, nobody knows what the record will say when it ends.
-fn require_settled(record: &Record) -> anyhow::Result<()> {
+pub fn require_settled(record: &Record) -> anyhow::Result<()> {
     let Some(intent) = record.intent.as_deref() else { return Ok(()) };
     let (address, operation, since) = (&record.address, intent.operation.as_str(), intent.started);
     Err(Failure::hinted(

@@ -15,6 +15,7 @@ fn resource(name: &str, generation: i64, references: &[&str]) -> Instance {
         generation,
         type_name: "terraform_data".into(),
         repetition: None,
+        moved_from: std::sync::Arc::new([]),
         each: None,
         config: Template::default(),
         inputs: crate::load::Inputs::default(),

@@ -11,7 +11,7 @@ use super::NamespaceTask;
 use crate::controller::context::Context;
 use crate::controller::guard::Guard;
 use crate::controller::index::Index;
-use crate::execute::{self, Adoption, Engine};
+use crate::execute::{self, Adoption, Consulted, Engine};
 use crate::graph;
 use crate::load::Config;
 use crate::model::{Action, Address, Reason, Recorded, Step, Version};
@@ -355,12 +355,14 @@ impl Planned {
     /// Asks the drivers. When something would be destroyed, the API server is asked whether it may be.
     async fn make(mut self, engine: &Engine, guard: &Guard, recorded: &Recorded) -> Self {
         let wanted = self.config.clone();
-        (self.plan, self.config) = execute::plan(engine, &wanted, recorded, &self.options).await;
+        Consulted { plan: self.plan, config: self.config, .. } =
+            execute::plan(engine, &wanted, recorded, &self.options).await;
         if destroys(&self.plan, &self.scope.names)
             && let Some(held) = guard.holds().await
         {
             self.options.hold_destroys = Some(held);
-            (self.plan, self.config) = execute::plan(engine, &wanted, recorded, &self.options).await;
+            Consulted { plan: self.plan, config: self.config, .. } =
+                execute::plan(engine, &wanted, recorded, &self.options).await;
         }
         self
     }

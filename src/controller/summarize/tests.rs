@@ -11,6 +11,7 @@ fn instance() -> Instance {
         generation: 3,
         type_name: "terraform_data".into(),
         repetition: None,
+        moved_from: Arc::new([]),
         each: None,
         config: Template::default(),
         inputs: crate::load::Inputs::default(),

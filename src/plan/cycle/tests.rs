@@ -29,6 +29,7 @@ fn instance(address: Address, references: Arc<[Reference]>) -> Instance {
         generation: 0,
         type_name: "thing".into(),
         repetition: None,
+        moved_from: Arc::new([]),
         each: None,
         config: Template::default(),
         inputs: crate::load::Inputs::default(),

@@ -86,6 +86,7 @@ pub(crate) fn instance(address: Address) -> Instance {
         generation: 0,
         type_name: "thing".into(),
         repetition: None,
+        moved_from: Arc::new([]),
         each: None,
         config: Template::default(),
         inputs: crate::load::Inputs::default(),

@@ -165,6 +165,7 @@ pub(crate) fn record() -> impl Strategy<Value = Record> {
         .prop_map(
             |(names, current, deposed, (intent, published), (epoch, failed_creates, replacement_pending))| {
                 let (namespace, address, uid, type_name, handled_replace_request) = names;
+                let moving_to = replacement_pending.then(|| Box::new(Address::single("elsewhere")));
                 Record {
                     namespace,
                     address,
@@ -179,6 +180,7 @@ pub(crate) fn record() -> impl Strategy<Value = Record> {
                     failed_generation: i64::from(failed_creates),
                     replacement_pending,
                     handled_replace_request,
+                    moving_to,
                 }
             },
         )

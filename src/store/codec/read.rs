@@ -42,7 +42,7 @@ impl<'a> Reader<'a> {
         let address = self.address()?;
         let uid = self.text()?.into();
         let type_name = self.shared()?;
-        let [has_current, has_intent, replacement_pending, has_published] = self.flags()?;
+        let [has_current, has_intent, replacement_pending, has_published, moving] = self.flags()?;
         let epoch = self.unsigned()?;
         let failed_creates =
             u32::try_from(self.unsigned()?).map_err(|_| CodecError::Damaged("a number in it is too large"))?;
@@ -57,6 +57,7 @@ impl<'a> Reader<'a> {
         let count = if has_published { self.length()? } else { 0 };
         let published = (0..count).map(|_| self.published()).collect::<Read<_>>()?;
         let intent = if has_intent { Some(Box::new(self.intent()?)) } else { None };
+        let moving_to = if moving { Some(Box::new(self.address()?)) } else { None };
         Ok(Record {
             namespace,
             address,
@@ -71,6 +72,7 @@ impl<'a> Reader<'a> {
             failed_generation,
             replacement_pending,
             handled_replace_request,
+            moving_to,
         })
     }
 

@@ -19,6 +19,7 @@ pub(super) fn record(out: &mut Vec<u8>, record: &Record) -> Written {
         record.intent.is_some(),
         record.replacement_pending,
         !record.published.is_empty(),
+        record.moving_to.is_some(),
     ]));
     unsigned(out, record.epoch);
     unsigned(out, record.failed_creates.into());
@@ -38,7 +39,11 @@ pub(super) fn record(out: &mut Vec<u8>, record: &Record) -> Written {
     for copy in &record.published {
         published(out, copy)?;
     }
-    record.intent.as_ref().map_or(Ok(()), |open| intent(out, open))
+    record.intent.as_ref().map_or(Ok(()), |open| intent(out, open))?;
+    if let Some(to) = &record.moving_to {
+        address(out, to);
+    }
+    Ok(())
 }
 
 fn published(out: &mut Vec<u8>, copy: &PublishedCopy) -> Written {

@@ -11,7 +11,7 @@ use std::path::Path;
 use super::sandbox::Sandbox;
 
 /// The documents whose examples are run. Each begins with an empty folder.
-const DOCUMENTS: [&str; 3] = ["command-line.md", "families.md", "lifecycle.md"];
+const DOCUMENTS: [&str; 4] = ["command-line.md", "families.md", "lifecycle.md", "moves.md"];
 
 #[test]
 fn what_documents_show_is_what_happens() {

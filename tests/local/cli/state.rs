@@ -75,3 +75,20 @@ fn editing_makes_no_state_file() {
     sandbox.run(&["state", "taint", "a", "--state", "none.db"]).one_error();
     assert!(!sandbox.path("none.db").exists());
 }
+
+#[test]
+fn a_record_gets_another_address_and_the_object_stays() {
+    let sandbox = protected();
+    let id =
+        |address: &str| sandbox.json(&["state", "show", address, "-o", "json"])["objects"][0]["values"]["id"].clone();
+    let before = id("keep");
+    sandbox.ok(&["state", "mv", "keep", "kept"]);
+    assert_eq!(sandbox.recorded(), ["kept", "other"]);
+    assert_eq!(id("kept"), before);
+    let other = sandbox.json(&["state", "show", "other", "-o", "json"]);
+    assert_eq!(other["objects"][0]["dependencies"], serde_json::json!(["kept"]));
+    for wrong in [["kept", "other"], ["nobody", "x"], ["kept", "No"]] {
+        sandbox.run(&["state", "mv", wrong[0], wrong[1]]).one_error();
+    }
+    assert_eq!(sandbox.recorded(), ["kept", "other"]);
+}

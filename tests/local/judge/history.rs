@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use purlin::driver::{CreateRecovery, Registry};
-use purlin::execute::{self, Adoption, Engine, HolderState, Limits, Progress, Recovery, Run};
+use purlin::execute::{self, Adoption, Consulted, Engine, HolderState, Limits, Progress, Recovery, Run};
 use purlin::graph;
 use purlin::load::{Config, ImportRequest, Instance};
 use purlin::model::{Action, Address, Diagnostics, Holder, Operation, Reason, Recorded, Stored};
@@ -365,7 +365,8 @@ impl History {
                 ..PlanOptions::default()
             };
             let planned = execute::plan(engine, &config, &recorded, &options);
-            let Some((plan, config)) = self.crash.clone().survive(planned).await else { return Ok(None) };
+            let Some(made) = self.crash.clone().survive(planned).await else { return Ok(None) };
+            let Consulted { plan, config, .. } = made;
             let (graph, warnings) = graph::build(&plan, &config, &recorded, &running);
             self.tell_plan(&plan, &warnings);
             let view = View {

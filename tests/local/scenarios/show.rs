@@ -9,7 +9,8 @@ use purlin::plan::Plan;
 use purlin::plan::options::status_word;
 
 /// The sections that are expected, in the order in which they are written.
-pub(super) const SECTIONS: &[&str] = &["recovered", "plan", "graph", "diagnostics", "tape", "records", "world"];
+pub(super) const SECTIONS: &[&str] =
+    &["recovered", "moves", "plan", "graph", "diagnostics", "tape", "records", "world"];
 
 pub(super) fn plan(plan: &Plan, show_values: bool) -> Vec<String> {
     plan.changes.iter().flat_map(|change| self::change(change, show_values)).collect()

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use purlin::driver::scripted::{Answer, Script, World};
 use purlin::driver::{Registry, Scripted};
-use purlin::execute::{self, Adoption, Engine, HolderState, Limits, Run};
+use purlin::execute::{self, Adoption, Consulted, Engine, HolderState, Limits, Run};
 use purlin::graph;
 use purlin::load::Loaded;
 use purlin::model::{Address, Holder, ObjectStatus, Recorded, Value};
@@ -312,14 +312,26 @@ impl Stage {
         let running = run.running(&scope);
         let planning = plan_options(options, &process.held, running.clone(), namespace.clone(), self.dice.number());
         let planned = execute::plan(&process.engine, &config, run.records(), &planning);
-        let Some((plan, config)) = self.survive(planned).await else {
+        let Some(made) = self.survive(planned).await else {
             return Err("it crashed while it planned".into());
         };
-        let (graph, warnings) = graph::build(&plan, &config, run.records(), &running);
+        let Consulted { plan, config, moves, recorded } = made;
+        let (graph, warnings) = graph::build(&plan, &config, recorded.as_ref().unwrap_or(run.records()), &running);
+        sections.push(("moves", moves.iter().map(|one| format!("{} -> {}", one.from, one.to)).collect()));
         sections.push(("plan", show::plan(&plan, options.show_values)));
         sections.push(("graph", show::graph(&graph)));
         let told = diagnostics.iter().chain(&config.incomplete).chain(&plan.diagnostics).chain(&warnings);
         sections.push(("diagnostics", told.map(show::diagnostic).collect()));
+        let journal = process.engine.journal.clone();
+        match self.survive(execute::carry_out(journal.as_ref(), run.records_mut(), &moves)).await {
+            Some(Ok(())) => {}
+            // The next round goes on from there.
+            Some(Err(error)) => {
+                self.tape.note(error.to_string());
+                return Ok(());
+            }
+            None => return Ok(()),
+        }
         scope.extend(config.instances.keys().cloned());
         let adoption = Adoption { scope, config, plan, graph, namespace, running };
         run.adopt(adoption).map_err(|_| "a step ended while it planned".to_owned())
