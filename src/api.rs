@@ -13,8 +13,8 @@ mod schema;
 pub use conditions::ConditionType;
 pub use crds::{crds, resource_crd};
 pub use resource::{
-    DeletionPolicy, Dependency, Deposed, Drift, DriftAction, EffectiveLifecycle, Import, Input, KeyRef, Lifecycle,
-    NameRef, Pending, Publish, Requirement, Resource, ResourceSpec, ResourceStatus, Timeouts,
+    DeletionPolicy, Dependency, Deposed, Drift, DriftAction, EffectiveLifecycle, Exec, Hook, Import, Input, Job,
+    KeyRef, Lifecycle, NameRef, Pending, Publish, Requirement, Resource, ResourceSpec, ResourceStatus, Timeouts,
 };
 
 /// The API group.

@@ -43,6 +43,7 @@ use self::index::Event;
 use self::lease::{Elector, Leadership};
 use self::watch::Watch;
 use self::world::World;
+use crate::driver::hook::job::JobHooks;
 use crate::driver::kubernetes_object::{KubernetesObject, OwnerScope};
 use crate::driver::{Noticed, Registry};
 use crate::execute::Engine;
@@ -110,8 +111,8 @@ pub async fn run(options: Options, shutdown: Shutdown) -> Result<(), ControllerE
     let kubernetes = KubernetesObject::impersonating(client.clone(), OwnerScope::Cluster, clock.clone());
     let kubernetes = kubernetes.telling(Arc::new(tell));
     let drivers = Registry::built_in(kubernetes);
-    let engine =
-        Arc::new(Engine::new(drivers, journal.clone(), clock.clone(), random.clone(), options.limits, me.clone()));
+    let engine = Engine::new(drivers, journal.clone(), clock.clone(), random.clone(), options.limits, me.clone());
+    let engine = Arc::new(engine.with_hooks(Arc::new(JobHooks::new(client.clone(), clock.clone()))));
     let host = options.pod.as_ref().map_or_else(|| "process".to_owned(), |pod| pod.name.clone());
     let (leadership, election) = elect(&options, &client, holders::identity(&host, &me), &clock, &ended);
     let mut writers = JoinSet::new();

@@ -3,6 +3,7 @@
 //! Nothing outside of this module and `execute` knows which driver an object has. Planning asks through
 //! `plan::Ask`, which `execute` answers by calling the driver.
 
+pub mod hook;
 pub mod offline;
 pub mod publish;
 pub mod published_files;
@@ -221,6 +222,8 @@ mod tests {
             prevent_destroy: false,
             skip_destroy: false,
             awaits_postconditions: false,
+            hooks: Arc::default(),
+            hooks_pending: false,
             provider_config: Arc::from(""),
             service_account: Arc::from("deployer"),
             revision: crate::model::Revision::default(),

@@ -6,6 +6,7 @@
 pub mod consult;
 pub mod engine;
 pub mod failure;
+pub mod hooks;
 pub mod journal;
 mod mask;
 pub mod moves;
@@ -18,6 +19,7 @@ mod step;
 pub use consult::{Consulted, import, plan};
 pub use engine::{Engine, Limits};
 pub use failure::Failure;
+pub use hooks::HookNote;
 pub use journal::{Journal, JournalError};
 pub use moves::carry_out;
 pub use progress::{Progress, ProgressKind, Summary};

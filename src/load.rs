@@ -9,6 +9,7 @@ pub mod decode;
 pub mod duration;
 pub mod expression;
 pub mod family;
+pub mod hook;
 pub mod inputs;
 pub mod intern;
 mod own;
@@ -29,6 +30,7 @@ pub use config::{
 pub use decode::from_api;
 pub use expression::{Scope, Template};
 pub use family::{Expansion, Family, Made, Members, Repeat, Repetition};
+pub use hook::{Hook, When};
 pub use inputs::{Data, Inputs};
 pub use intern::Interner;
 pub use own::Own;

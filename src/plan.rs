@@ -14,6 +14,7 @@ mod draw;
 mod drift;
 mod families;
 pub mod finalize;
+pub mod hooks;
 mod ignore;
 pub mod inherit;
 mod leaving;
@@ -115,4 +116,6 @@ pub struct Prepared {
     pub recorded: RecordedObject,
     /// The deposed key to use should this replacement create first; nothing for other steps.
     pub deposed_key: DeposedKey,
+    /// The step only records what was read: it checks no conditions and runs no hooks.
+    pub only_follows: bool,
 }

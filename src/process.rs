@@ -2,6 +2,7 @@
 //! draws real randomness; everything else gets them as arguments.
 
 pub mod clock;
+pub mod command;
 pub mod random;
 pub mod readiness;
 pub mod shutdown;

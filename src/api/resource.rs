@@ -83,6 +83,14 @@ pub struct ResourceSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lifecycle: Option<Lifecycle>,
 
+    /// What is run after the object is created and before it is destroyed, one after another.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(
+        length(max = 20),
+        extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"])
+    )]
+    pub hooks: Vec<Hook>,
+
     /// What happens to the object when it is no longer wanted: `Delete` destroys it, `Orphan` leaves it alone and
     /// forgets it. The default is `Delete`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -236,6 +244,50 @@ pub struct Requirement {
     /// What is told when it gives false. It may hold expressions.
     #[schemars(length(min = 1, max = 4096))]
     pub error_message: String,
+}
+
+/// Something that is run besides the provider's calls.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(extend("x-kubernetes-validations" = [{
+    "rule": "has(self.exec) != has(self.job)",
+    "message": "a hook has either exec or job",
+}]))]
+pub struct Hook {
+    /// The name of the hook, of its own among those of the Resource.
+    #[schemars(schema_with = "schema::hook_name")]
+    pub name: String,
+    /// When it runs: `AfterCreate`, before anything that depends on the object goes on, or `BeforeDestroy`, for every
+    /// object of the Resource that is destroyed, also when the Resource is gone by then.
+    #[schemars(schema_with = "schema::hook_when")]
+    pub when: String,
+    /// What its failure means. `Fail`: after a create the object is replaced, before a destroy it stays. `Continue`: a
+    /// warning is told. The default is `Fail`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::hook_on_failure")]
+    pub on_failure: Option<String>,
+    /// A program to run. Only for files: in a cluster use `job`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exec: Option<Exec>,
+    /// A Job to run, as the service account of the Resource. Only in a cluster: for files use `exec`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub job: Option<Job>,
+}
+
+/// A program.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Exec {
+    /// The program and its arguments. Each may hold expressions; `self` is the object.
+    #[schemars(length(min = 1, max = 100))]
+    pub command: Vec<String>,
+}
+
+/// A Job.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Job {
+    /// The template of its Pod. Any text may hold expressions; `self` is the object.
+    #[schemars(schema_with = "schema::free_map")]
+    pub template: serde_json::Map<String, serde_json::Value>,
 }
 
 /// What happens to an object that is no longer wanted.

@@ -72,6 +72,21 @@ pub(super) fn drift_action(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "string", "enum": ["Correct", "Report", "Ignore"]})
 }
 
+/// The name of a hook, which becomes part of the name of its Job.
+pub(super) fn hook_name(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "string", "minLength": 1, "maxLength": 63, "pattern": DNS_LABEL})
+}
+
+/// When a hook runs.
+pub(super) fn hook_when(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "string", "enum": ["AfterCreate", "BeforeDestroy"]})
+}
+
+/// What a failure of a hook means.
+pub(super) fn hook_on_failure(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "string", "enum": ["Fail", "Continue"]})
+}
+
 /// A duration as Go writes it, longer than nothing.
 pub(super) fn duration(_: &mut SchemaGenerator) -> Schema {
     json_schema!({

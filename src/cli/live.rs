@@ -41,6 +41,9 @@ impl Live {
             self.running.insert(progress.step.clone(), progress.at);
             return;
         }
+        if matches!(progress.kind, ProgressKind::Hook(_)) {
+            return self.pending.push(line);
+        }
         self.running.remove(&progress.step);
         if let Some(bar) = self.bars.remove(&progress.step) {
             self.picture.remove(&bar);

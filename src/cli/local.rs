@@ -15,6 +15,7 @@ use super::options::Files;
 use super::output::Console;
 use super::situation::Situation;
 use super::state::records::{Editor, Records};
+use crate::driver::hook::exec::ExecHooks;
 use crate::driver::kubernetes_object::{KubernetesObject, OwnerScope};
 use crate::driver::{PublishedFiles, Registry};
 use crate::execute::{self, Engine, HolderState, Limits, Recovery};
@@ -97,7 +98,8 @@ pub async fn open(files: &Files, limits: Limits, console: Console) -> anyhow::Re
     let mut situation = situation(wanted, state.load_all()?);
     let state = Arc::new(state);
     let drivers = drivers(files, state.owner()).await?;
-    let engine = Arc::new(engine(drivers, Arc::clone(&state), limits, holder));
+    let hooks = ExecHooks::new(folder(&files.sources), Arc::new(SystemClock));
+    let engine = Arc::new(engine(drivers, Arc::clone(&state), limits, holder).with_hooks(Arc::new(hooks)));
     let retries = settle_open_intents(&engine, &mut situation).await;
     Ok(Session { engine, situation, retries, state })
 }
@@ -188,6 +190,19 @@ pub fn in_namespace(mut wanted: Wanted, recorded: Option<String>, files: &Files)
         _ => {}
     }
     Ok(wanted)
+}
+
+/// Where hooks run: the folder that `-f` names, or that of the file that it names; without any, where we are.
+fn folder(sources: &[PathBuf]) -> PathBuf {
+    let here = || PathBuf::from(".");
+    match sources.first() {
+        None => here(),
+        Some(source) if source.as_os_str() == "-" => here(),
+        Some(source) if source.is_dir() => source.clone(),
+        Some(source) => {
+            source.parent().filter(|parent| !parent.as_os_str().is_empty()).map_or_else(here, PathBuf::from)
+        }
+    }
 }
 
 fn holder() -> Holder {

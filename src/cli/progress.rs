@@ -9,8 +9,8 @@ use jiff::Timestamp;
 use super::json::{self, DiagnosticEvent, StepEvent, SummaryEvent};
 use super::live::Live;
 use super::output::{Console, Paint};
-use crate::execute::{Progress, ProgressKind, Summary};
-use crate::model::{Diagnostic, Operation, Recorded, Step};
+use crate::execute::{HookNote, Progress, ProgressKind, Summary};
+use crate::model::{Diagnostic, Operation, Reason, Recorded, Step};
 use crate::process::{Clock as _, SystemClock};
 
 /// Tells what happens, and counts it.
@@ -78,7 +78,14 @@ impl Reporter {
     pub fn event(&mut self, progress: &Progress, records: &Recorded) {
         count(&mut self.summary, progress);
         if let Sink::Json(out) = &mut self.sink {
-            let _ = json::line(out, &StepEvent::new(progress));
+            match &progress.kind {
+                ProgressKind::Hook(note) => {
+                    let told =
+                        warning(&progress.step, note).map(|warning| json::line(out, &DiagnosticEvent::new(&warning)));
+                    drop(told);
+                }
+                _ => drop(json::line(out, &StepEvent::new(progress))),
+            }
             return;
         }
         let took = self.took(progress);
@@ -133,6 +140,7 @@ impl Reporter {
                 self.started.insert(progress.step.clone(), progress.at);
                 Duration::ZERO
             }
+            ProgressKind::Hook(_) => Duration::ZERO,
             _ => self.started.remove(&progress.step).map_or(Duration::ZERO, |since| elapsed(since, progress.at)),
         }
     }
@@ -144,6 +152,11 @@ impl Reporter {
         let took = seconds(took);
         match kind {
             ProgressKind::Started => format!("{name}: {}", self.paint.faint(word.doing)),
+            ProgressKind::Hook(note) => {
+                let state = if note.failed { self.paint.warning("failed") } else { "ran".to_owned() };
+                let told = if note.message.is_empty() { String::new() } else { format!(": {}", note.message) };
+                format!("{name}: hook `{}` {state}{told}", note.hook)
+            }
             ProgressKind::Finished => match made_id(step, records) {
                 Some(id) => format!("{name}: {} after {took} {}", word.done, self.paint.faint(&format!("(id {id})"))),
                 None => format!("{name}: {} after {took}", word.done),
@@ -157,6 +170,13 @@ impl Reporter {
             }
         }
     }
+}
+
+/// A hook that failed, and whose step goes on all the same.
+fn warning(step: &Step, note: &HookNote) -> Option<Diagnostic> {
+    let what = format!("the hook `{}` failed", note.hook);
+    let warning = || Diagnostic::warning(&step.address, Reason::HookFailed, what).because(note.message.clone());
+    note.failed.then(warning)
 }
 
 /// The object of a step, leftovers told apart.
@@ -202,7 +222,8 @@ fn count(summary: &mut Summary, progress: &Progress) {
         (ProgressKind::Finished, Operation::Create) => summary.created += 1,
         (ProgressKind::Finished, Operation::Update) => summary.updated += 1,
         (ProgressKind::Finished, Operation::Destroy) => summary.destroyed += 1,
-        (ProgressKind::Started, _) | (_, Operation::Record | Operation::Forget | Operation::Read) => {}
+        (ProgressKind::Started | ProgressKind::Hook(_), _)
+        | (_, Operation::Record | Operation::Forget | Operation::Read) => {}
     }
 }
 

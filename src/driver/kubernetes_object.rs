@@ -12,15 +12,15 @@
 mod act;
 mod ask;
 mod discovery;
-mod follow;
+pub(super) mod follow;
 pub mod kstatus;
 mod manifest;
 mod object;
 mod patch;
 mod planning;
 mod publish;
-mod refusal;
-mod server;
+pub(super) mod refusal;
+pub(super) mod server;
 mod target;
 pub(crate) mod watches;
 

@@ -20,6 +20,7 @@ use crate::model::{
     Schema, Value,
 };
 
+use super::hook::{HookCall, HookOutcome, HookRunner};
 use super::{ApplyRequest, ApplyResponse, CallContext, CreateRecovery, Driver, arguments};
 
 pub use script::{Answer, Line, Operation, Script};
@@ -263,6 +264,27 @@ fn state(value: Value) -> ObjectState {
     let name = value.get("name").and_then(Value::as_str);
     let identity = name.map(|name| Value::map([("name", Value::from(name))]));
     ObjectState { value, private: Arc::from([]), identity }
+}
+
+/// Hooks of scripted objects print their command, and end as the script says.
+impl HookRunner for Scripted {
+    fn run<'a>(&'a self, call: &'a HookCall) -> BoxFuture<'a, HookOutcome> {
+        Box::pin(async move {
+            let words: Vec<&str> = match call.hook.definition.unmarked() {
+                Value::List(items) => items.iter().map(|item| item.as_str().unwrap_or("...")).collect(),
+                _ => Vec::new(),
+            };
+            let output = words.join(" ");
+            match self.cue(&call.context, Operation::Hook).await {
+                Answer::Fail { message, .. } => HookOutcome { failure: Some(message), output },
+                Answer::CrashBefore | Answer::CrashAfter => {
+                    self.crash(&call.context, Operation::Hook).await;
+                    HookOutcome::default()
+                }
+                _ => HookOutcome { failure: None, output },
+            }
+        })
+    }
 }
 
 fn failed(object: Option<ObjectState>, kind: ErrorKind, message: &str) -> ApplyResponse {

@@ -6,6 +6,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use tokio::sync::Semaphore;
 
+use crate::driver::hook::{HookRunner, NoHooks};
 use crate::driver::{CallContext, Driver, Registry};
 use crate::execute::Journal;
 use crate::load::Instance;
@@ -40,6 +41,8 @@ pub struct Engine {
     pub clock: Arc<dyn Clock>,
     /// Randomness.
     pub random: Arc<dyn Random>,
+    /// Runs hooks.
+    pub hooks: Arc<dyn HookRunner>,
     /// The limits.
     pub limits: Limits,
     /// Who we are, for intents.
@@ -64,7 +67,13 @@ impl Engine {
         holder: Holder,
     ) -> Self {
         let slots = Slots { total: Arc::new(Semaphore::new(limits.total)), by_driver: slots_by_driver(&drivers) };
-        Self { drivers, journal, clock, random, limits, holder, slots }
+        Self { drivers, journal, clock, random, hooks: Arc::new(NoHooks), limits, holder, slots }
+    }
+
+    /// The same, running hooks in some way.
+    #[must_use]
+    pub fn with_hooks(self, hooks: Arc<dyn HookRunner>) -> Self {
+        Self { hooks, ..self }
     }
 
     /// The places that a call for this type needs, all of them.

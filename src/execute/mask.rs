@@ -11,6 +11,9 @@ const MASK: &str = "(sensitive)";
 /// Texts shorter than this are left alone: they stand in every sentence, and hide nothing.
 const SHORTEST: usize = 3;
 
+/// Lines of a longer text that are shorter than this may be anything: a brace, a word.
+const LINE: usize = 8;
+
 /// A configuration with its literal secrets marked: what the schema calls sensitive is, wherever it was written.
 pub(super) fn marked(driver: &dyn Driver, context: &CallContext, config: &Value) -> Value {
     let schema = driver.schema(&context.type_name);
@@ -52,6 +55,11 @@ pub(super) fn diagnostic(diagnostic: Diagnostic, given: &[Option<&Value>]) -> Di
     }
 }
 
+/// The text without them.
+pub(super) fn text(text: String, given: &[Option<&Value>]) -> String {
+    masked(text, &secrets(given))
+}
+
 fn masked(text: String, secrets: &[String]) -> String {
     secrets.iter().fold(text, |text, secret| text.replace(secret.as_str(), MASK))
 }
@@ -72,7 +80,12 @@ fn collect(value: &Value, sensitive: bool, found: &mut Vec<String>) {
         Value::Sensitive(inner) => collect(inner, true, found),
         Value::List(items) => items.iter().for_each(|item| collect(item, sensitive, found)),
         Value::Map(map) => map.values().for_each(|item| collect(item, sensitive, found)),
-        Value::String(text) if sensitive && text.len() >= SHORTEST => found.push(text.to_string()),
+        Value::String(text) if sensitive => {
+            // A program may print the lines of a key one by one, or only some of them.
+            let lines = text.lines().map(str::trim).filter(|line| text.len() > line.len() && line.len() >= LINE);
+            found.extend(lines.map(str::to_owned));
+            found.extend(Some(text.to_string()).filter(|text| text.len() >= SHORTEST));
+        }
         Value::Number(number) if sensitive && number.to_string().len() >= SHORTEST => found.push(number.to_string()),
         _ => {}
     }
@@ -94,5 +107,12 @@ mod tests {
         let told =
             error(DriverError { kind: ErrorKind::Terminal, message, path: None, hint: None }, &[Some(&given), None]);
         assert_eq!(told.message, "admin may not use (sensitive), nor (sensitive), 1 time");
+    }
+
+    #[test]
+    fn the_lines_of_a_secret_are_secrets() {
+        let key = Value::from("-----BEGIN-----\nc2VjcmV0MQ==\n}\nc2VjcmV0Mg==\n").into_sensitive();
+        let told = text("line c2VjcmV0Mg== } of a key".to_owned(), &[Some(&key)]);
+        assert_eq!(told, "line (sensitive) } of a key");
     }
 }

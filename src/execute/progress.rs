@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 
+use crate::execute::HookNote;
 use crate::model::{Reason, Step};
 
 /// Something happened to a step.
@@ -20,6 +21,8 @@ pub struct Progress {
 pub enum ProgressKind {
     /// The step runs.
     Started,
+    /// A hook of the step has run, before the step ends.
+    Hook(HookNote),
     /// It did what it was to do.
     Finished,
     /// It did not.

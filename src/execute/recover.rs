@@ -7,11 +7,15 @@ use jiff::Timestamp;
 
 use super::engine::{Call, after, service_account};
 use super::failure::Failure;
+use super::hooks::{self, Concerning};
 use super::step::{Fate, Removed, Unfinished, call, call_destroy, settle_create, settle_destroy, write_result};
 use crate::driver::{ApplyRequest, ApplyResponse, CallContext, CreateRecovery, Driver};
 use crate::execute::Engine;
 use crate::load::{Instance, Timeouts};
-use crate::model::{Intent, ObjectState, Operation, PlannedObject, Reason, Record, RecordedObject, Stored};
+use crate::model::{
+    DriverError, Intent, ObjectState, Operation, PlannedObject, Reason, Record, RecordedObject, Stored,
+};
+use crate::plan::hooks::before_destroy;
 use crate::plan::{GONE_ELSEWHERE, Held};
 
 /// How soon recovery is tried again after a call of it failed.
@@ -52,6 +56,8 @@ enum Meaning {
     Find,
     /// A create: only a person can tell.
     AskPerson,
+    /// A create that ended well, or no call at all, and hooks that did not end: they run again with the next plan.
+    HooksCut,
     /// An update: the object is read.
     ReadUpdated,
     /// A destroy that must be finished, since there is no Resource any more.
@@ -71,6 +77,7 @@ fn meaning(
         return Meaning::Busy(until);
     }
     match intent.operation {
+        Operation::Create if record.current.is_some() => Meaning::HooksCut,
         Operation::Create if is_unclaimed_first_create(record, intent, instance) => Meaning::NeverCalled,
         Operation::Create if instance.is_none() && !record.uid.is_empty() => Meaning::Unwanted,
         Operation::Create => match create_recovery {
@@ -80,6 +87,7 @@ fn meaning(
         },
         Operation::Destroy if instance.is_none() => Meaning::FinishDestroy,
         Operation::Destroy => Meaning::ReadDestroyed,
+        Operation::Record => Meaning::HooksCut,
         _ => Meaning::ReadUpdated,
     }
 }
@@ -132,10 +140,19 @@ pub async fn recover(engine: &Engine, stored: &Stored, instance: Option<&Instanc
         Meaning::Repeat => attempt.repeat_create().await,
         Meaning::Find => attempt.find_created().await,
         Meaning::AskPerson => attempt.ask_person().await,
+        Meaning::HooksCut => attempt.close().await,
         Meaning::ReadUpdated => attempt.read_updated().await,
         Meaning::FinishDestroy => attempt.finish_destroy().await,
         Meaning::ReadDestroyed => attempt.read_destroyed().await,
     }
+}
+
+/// What became of the hooks before a destroy that was cut.
+enum Hooks {
+    Done,
+    Gone,
+    Failed,
+    Unreadable(DriverError),
 }
 
 /// One attempt to settle an intent.
@@ -262,9 +279,49 @@ impl Attempt<'_> {
     async fn finish_destroy(&self) -> Recovery {
         let removed = self.removed();
         let Some(object) = self.object(removed) else { return self.close().await };
+        match self.hooks_before(&object).await {
+            Hooks::Done => {}
+            Hooks::Gone => {
+                let response = ApplyResponse::default();
+                return self.concluded(settle_destroy(self.engine, self.stored, removed, response).await);
+            }
+            // The next plan destroys it again, and tells what happens then.
+            Hooks::Failed => return self.close().await,
+            Hooks::Unreadable(error) => return self.later(&error.into()),
+        }
         let context = self.context(&object.service_account, self.timeouts().delete);
         let response = call_destroy(self.driver, &context, object).await;
         self.concluded(settle_destroy(self.engine, self.stored, removed, response).await)
+    }
+
+    /// Runs the hooks of an object once more, since nobody knows how far they came; but not when it is gone, which
+    /// means that they had ended well.
+    async fn hooks_before(&self, object: &RecordedObject) -> Hooks {
+        let record = &self.stored.record;
+        let hooks = before_destroy(self.instance, &record.address, object);
+        if hooks.is_empty() {
+            return Hooks::Done;
+        }
+        let reading = self.context(&object.service_account, self.timeouts().read);
+        match self.driver.read(&reading, object).await {
+            Err(error) => return Hooks::Unreadable(error),
+            Ok(None) => return Hooks::Gone,
+            Ok(Some(_)) => {}
+        }
+        let context = self.context(&object.service_account, self.timeouts().delete);
+        let of = Concerning { engine: self.engine, context, uid: &record.uid, object };
+        let mut notes = Vec::new();
+        let ended = hooks::run(&of, hooks, &mut notes).await;
+        for note in notes {
+            tracing::info!(address = %record.address, hook = &*note.hook, failed = note.failed, "{}", note.message);
+        }
+        match ended {
+            Ok(()) => Hooks::Done,
+            Err(failure) => {
+                tracing::warn!(address = %record.address, "{}", failure.message);
+                Hooks::Failed
+            }
+        }
     }
 
     async fn read_destroyed(&self) -> Recovery {
@@ -325,7 +382,7 @@ impl Attempt<'_> {
     async fn settle(&self, response: ApplyResponse) -> Recovery {
         let generation = self.instance.map_or(0, |instance| instance.generation);
         let requested = self.instance.map_or_else(|| Arc::from(""), |instance| Arc::clone(&instance.replace_requested));
-        self.concluded(settle_create(self.engine, self.stored, response, generation, &requested).await)
+        self.concluded(settle_create(self.engine, self.stored, response, generation, &requested, None).await)
     }
 
     /// A call that failed after its outcome was recorded has settled the intent all the same: the next plan deals

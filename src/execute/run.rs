@@ -272,6 +272,7 @@ impl Run {
                 step,
                 fate: Fate::Untouched,
                 failure: Some(Failure::internal("the step panicked; its outcome is settled by recovery")),
+                notes: Vec::new(),
             });
             // Given back here, not when the end is taken: whoever takes it may be planning, and wait for a place.
             drop(places);
@@ -292,7 +293,10 @@ impl Run {
     }
 
     fn finish(&mut self, end: StepEnd) {
-        let StepEnd { step, fate, failure } = end;
+        let StepEnd { step, fate, failure, notes } = end;
+        for note in notes {
+            self.push(step.clone(), ProgressKind::Hook(note));
+        }
         let running = self.running.remove(&step);
         match fate {
             Fate::Kept(stored) => drop(self.records.insert(step.address.clone(), stored)),

@@ -4,17 +4,18 @@ mod conditions;
 mod create;
 mod destroy;
 mod finalize;
+mod hooks;
 mod update;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::engine::{Call, after, service_account};
 use super::{mask, publish};
 use crate::driver::{ApplyRequest, ApplyResponse, CallContext, Driver};
 use crate::execute::failure::Failure;
-use crate::execute::{Engine, JournalError};
+use crate::execute::{Engine, HookNote, JournalError};
 use crate::load::expression::Scope;
 use crate::load::{Instance, Timeouts};
 use crate::model::{
@@ -44,6 +45,8 @@ pub(crate) struct StepTask {
     pub prepared: Option<Arc<Prepared>>,
     /// What the object's expressions read.
     pub scope: StepScope,
+    /// What became of hooks.
+    pub notes: Mutex<Vec<HookNote>>,
 }
 
 /// How a step ended.
@@ -52,6 +55,7 @@ pub(crate) struct StepEnd {
     pub step: Step,
     pub fate: Fate,
     pub failure: Option<Failure>,
+    pub notes: Vec<HookNote>,
 }
 
 /// What is recorded after a step.
@@ -101,24 +105,36 @@ impl StepTask {
     pub async fn run(self) -> StepEnd {
         let done = match self.step.operation {
             _ if self.is_unsettled() => Err(unsettled(&self.step).into()),
-            Operation::Create => self.published(create::run(&self).await).await,
-            Operation::Update => self.published(update::run(&self).await).await,
-            Operation::Record => self.published(update::record_only(&self).await).await,
+            Operation::Create => create::run(&self).await,
+            Operation::Update => update::run(&self).await,
+            Operation::Record => update::record_only(&self).await,
             Operation::Destroy => destroy::run(&self).await,
             Operation::Forget => destroy::forget(&self).await,
             Operation::Read => Err(Failure::internal("this release reads no data sources").into()),
+        };
+        let done = match done {
+            // The call has ended well, and its intent is kept open for the hooks.
+            Ok(Fate::Kept(stored)) if stored.record.intent.is_some() => hooks::after_create(&self, stored).await,
+            other => other,
+        };
+        let done = match done {
+            Ok(fate) if !self.step.operation.removes() => publish::after(&self, fate).await,
+            other => other,
         };
         let done = done.and_then(|fate| conditions::after(&self, fate));
         let (fate, failure) = match done {
             Ok(fate) => (fate, None),
             Err(unfinished) => (unfinished.fate, Some(unfinished.failure)),
         };
-        StepEnd { step: self.step, fate, failure }
+        let notes = self.notes.into_inner().unwrap_or_default();
+        StepEnd { step: self.step, fate, failure, notes }
     }
 
-    /// Publishes once the object is as it should be.
-    async fn published(&self, done: Result<Fate, Unfinished>) -> Result<Fate, Unfinished> {
-        publish::after(self, done?).await
+    /// Remembers what became of hooks, to be told at the end of the step.
+    fn note(&self, notes: Vec<HookNote>) {
+        if let Ok(mut known) = self.notes.lock() {
+            known.extend(notes);
+        }
     }
 
     /// An earlier step of this object has ended and its result could not be recorded.
@@ -144,6 +160,11 @@ impl StepTask {
     fn recorded(&self) -> Result<RecordedObject, Failure> {
         let revisions = |target: &Address| self.scope.revisions.get(target).cloned().unwrap_or_default();
         Ok(recorded(self.prepared()?, self.instance.as_deref(), &self.scope, &revisions))
+    }
+
+    /// Whether the step only records what was read.
+    fn only_follows(&self) -> bool {
+        self.prepared.as_ref().is_some_and(|prepared| prepared.only_follows)
     }
 
     fn timeouts(&self) -> Timeouts {

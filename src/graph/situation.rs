@@ -154,6 +154,8 @@ fn recorded_object(dependencies: &[Address]) -> Arc<RecordedObject> {
         prevent_destroy: false,
         skip_destroy: false,
         awaits_postconditions: false,
+        hooks: Arc::default(),
+        hooks_pending: false,
         provider_config: "".into(),
         service_account: "".into(),
         revision: crate::model::Revision::default(),

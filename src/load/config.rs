@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::expression::Variable;
-use super::{Condition, Family, Inputs, Publication, Repetition, Template};
+use super::{Condition, Family, Hook, Inputs, Publication, Repetition, Template};
 use crate::model::{Address, Diagnostics, Path, Segment, Source, Value};
 
 /// What one namespace wants, by address.
@@ -62,6 +62,8 @@ pub struct Instance {
     pub triggers: Arc<[Trigger]>,
     /// `managementPolicies`: what may be done with the object.
     pub policies: Policies,
+    /// `hooks`.
+    pub hooks: Arc<[Hook]>,
     /// What happens to the object when it is not wanted any more.
     pub deletion_policy: DeletionPolicy,
     /// `import.id`.

@@ -7,15 +7,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::condition::{self, Moment, Written};
+use super::hook;
 use super::intern::Interner;
 use super::tree::{Node, Tree};
 use super::{
-    DeletionPolicy, Drift, DriftAction, ImportRequest, Instance, Reference, Repeat, Repetition, Template, Timeouts,
-    duration, expression, lifecycle,
+    Condition, DeletionPolicy, Drift, DriftAction, ImportRequest, Instance, Reference, Repeat, Repetition, Template,
+    Timeouts, duration, expression, lifecycle,
 };
 use crate::api;
 use crate::load::expression::Variable;
-use crate::model::{Address, Diagnostic, Diagnostics, Path, Reason};
+use crate::model::{Address, Diagnostic, Diagnostics, HookKind, Path, Reason};
 
 pub(super) use inputs::{DraftInput, DraftKeyRef};
 pub(super) use publish::DraftPublication;
@@ -42,6 +43,9 @@ pub(super) struct Draft {
     pub(super) postconditions: Vec<Written>,
     pub(super) replace_triggered_by: Vec<Arc<str>>,
     pub(super) policies: Option<Vec<Arc<str>>>,
+    pub(super) hooks: Vec<hook::Written>,
+    /// The kind of hooks that can be run where it was read.
+    pub(super) runs: Option<HookKind>,
     pub(super) deletion_policy: DeletionPolicy,
     pub(super) drift_action: DriftAction,
     pub(super) drift_interval: Option<Arc<str>>,
@@ -87,6 +91,8 @@ pub fn from_api(resource: &api::Resource, default_service_account: &Arc<str>, in
         preconditions: lifecycle.preconditions.iter().map(written).collect(),
         postconditions: lifecycle.postconditions.iter().map(written).collect(),
         policies: spec.management_policies.as_ref().map(|all| all.iter().map(|text| interner.get(text)).collect()),
+        hooks: spec.hooks.iter().map(|hook| written_hook(hook, interner)).collect(),
+        runs: Some(HookKind::Job),
         deletion_policy: match spec.deletion_policy.unwrap_or_default() {
             api::DeletionPolicy::Delete => DeletionPolicy::Delete,
             api::DeletionPolicy::Orphan => DeletionPolicy::Orphan,
@@ -130,6 +136,22 @@ fn written(condition: &api::Requirement) -> Written {
     }
 }
 
+fn written_hook(hook: &api::Hook, interner: &mut Interner) -> hook::Written {
+    let text = |text: &str| Some(Arc::from(text));
+    let word = |word: &String| Tree { line: 0, node: Node::String(word.as_str().into()) };
+    hook::Written {
+        name: text(&hook.name),
+        when: text(&hook.when),
+        on_failure: hook.on_failure.as_deref().and_then(text),
+        exec: hook
+            .exec
+            .as_ref()
+            .map(|exec| Tree { line: 0, node: Node::List(exec.command.iter().map(word).collect()) }),
+        job: hook.job.as_ref().map(|job| Tree::from_json_map(&job.template, interner)),
+        faulty: false,
+    }
+}
+
 impl Draft {
     /// Checks what was read, and makes the instance. Problems become part of it.
     pub(super) fn finish(mut self, config: Option<&Tree>, interner: &mut Interner) -> Instance {
@@ -154,10 +176,19 @@ impl Draft {
             lifecycle::replace_triggered_by(&self.replace_triggered_by, self.variables(), &mut references, interner);
         self.problems.extend(faults);
         let prevent_destroy_when = self.prevent_destroy_when(&mut references, interner);
+        let (hooks, runs) = (std::mem::take(&mut self.hooks), self.runs.unwrap_or(HookKind::Exec));
+        let hooks = hook::parse(hooks, runs, &mut references, &mut self.problems, interner);
         let inputs = self.inputs();
         self.refuse_undeclared(&inputs, &template, &spec(&["config"]));
         if let Some(template) = &prevent_destroy_when {
             self.refuse_undeclared(&inputs, template, &spec(&["lifecycle", "preventDestroyWhen"]));
+        }
+        for Condition { condition, message, at } in preconditions.iter().chain(postconditions.iter()) {
+            self.refuse_undeclared(&inputs, condition, &at.name("condition"));
+            self.refuse_undeclared(&inputs, message, &at.name("errorMessage"));
+        }
+        for hook in hooks.iter() {
+            self.refuse_undeclared(&inputs, &hook.template, &hook.at);
         }
         let publish = self.publications(&inputs, &mut references, interner);
         references.extend(repetition.iter().flat_map(|repetition| repetition.references.iter().cloned()));
@@ -186,6 +217,7 @@ impl Draft {
             postconditions,
             triggers,
             policies,
+            hooks,
             deletion_policy: self.deletion_policy,
             drift,
             import: self.import.map(|id| ImportRequest { id }),

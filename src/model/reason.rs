@@ -61,6 +61,8 @@ reasons! {
     /// A postcondition of the object does not hold. The object stays as it is, what depends on it waits, and the old
     /// object of a create-first replacement is kept.
     PostconditionFailed,
+    /// A hook failed. After a create the object is replaced; before a destroy the object stays. It is tried again.
+    HookFailed,
     /// Something that this change needs to be planned or carried out stands in its way.
     Waiting,
     /// The driver's call failed. It is tried again with back-off.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use sha2::{Digest, Sha256};
 
-use super::{Address, DataRef, DeposedKey, Operation, Value};
+use super::{Address, DataRef, DeposedKey, Operation, RecordedHook, Value};
 
 /// The compare-and-swap version of a stored record: the resourceVersion of the Secret, or a row's counter.
 /// A later write has a greater version.
@@ -51,6 +51,10 @@ pub struct RecordedObject {
     pub skip_destroy: bool,
     /// Of a deposed object: it is kept until the postconditions of its successor hold.
     pub awaits_postconditions: bool,
+    /// The hooks to run before it is destroyed when its Resource is gone, in the order in which they run.
+    pub hooks: Arc<[RecordedHook]>,
+    /// It was made, and the hooks after its creation have not all run yet.
+    pub hooks_pending: bool,
     /// Hash of the provider configuration that last read it; empty for built-in drivers.
     pub provider_config: Arc<str>,
     /// As which service account (or local user: empty) it was made; a destroy acts as the same.
@@ -229,6 +233,12 @@ impl Record {
     /// Whether the record holds neither an object nor an open operation.
     pub fn is_empty(&self) -> bool {
         !self.has_objects() && self.intent.is_none()
+    }
+
+    /// Counts a failed creation of a Resource of that generation; a changed Resource starts anew.
+    pub fn count_failed_create(&mut self, generation: i64) {
+        self.failed_creates = if self.failed_generation == generation { self.failed_creates + 1 } else { 1 };
+        self.failed_generation = generation;
     }
 
     /// Whether the record holds any object.

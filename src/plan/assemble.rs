@@ -7,11 +7,11 @@ use super::draft::{Block, Draft, LeftoverDraft};
 use super::inherit::Inheritance;
 use super::scene::{Id, Scene, Subject};
 use super::seen::Seen;
-use super::{EffectiveLifecycle, Mode, Plan, Prepared, draw, families, protect, select, settle, trigger};
+use super::{EffectiveLifecycle, Mode, Plan, Prepared, draw, families, hooks, protect, select, settle, trigger};
 use crate::load::Instance;
 use crate::model::{
-    Action, Address, Change, DeposedKey, Diagnostic, Diagnostics, Reason, RecordedObject, ReplaceOrder, Severity,
-    Triggers, Value,
+    Action, Address, Change, DeposedKey, Diagnostic, Diagnostics, Reason, RecordedHook, RecordedObject, ReplaceOrder,
+    Severity, Triggers, Value,
 };
 
 /// How many objects of a chain are told before it is cut.
@@ -270,6 +270,7 @@ fn follow(scene: &Scene<'_>, id: Id, draft: &mut Draft) -> Option<Prepared> {
         private: object.private.clone(),
         recorded: object.as_ref().clone(),
         prior: Some(object),
+        only_follows: true,
         ..prepared_from(scene, id, Action::Record)
     })
 }
@@ -292,6 +293,7 @@ fn prepared_from(scene: &Scene<'_>, id: Id, action: Action) -> Prepared {
             Action::Replace => draw::deposed_key(scene.options.seed, subject.address, subject.record),
             _ => DeposedKey(0),
         },
+        only_follows: false,
     }
 }
 
@@ -310,7 +312,17 @@ fn recorded(instance: &Instance, base: Option<&Arc<RecordedObject>>, flags: Flag
         triggers: flags.expressed.triggers,
         skip_destroy: instance.keeps_object(),
         service_account: instance.service_account.clone(),
+        hooks: recorded_hooks(instance, base),
+        hooks_pending: base.is_none_or(|base| base.hooks_pending) && hooks::follow_create(instance),
         ..object
+    }
+}
+
+/// The hooks before a destroy, shared with the record when nothing has changed.
+fn recorded_hooks(instance: &Instance, base: Option<&Arc<RecordedObject>>) -> Arc<[RecordedHook]> {
+    match base {
+        Some(base) if hooks::to_record(instance).eq(base.hooks.iter()) => base.hooks.clone(),
+        _ => hooks::to_record(instance).cloned().collect(),
     }
 }
 
@@ -336,6 +348,8 @@ fn record_only(
         (object.skip_destroy != instance.keeps_object(), "what happens to it in the end changed"),
         (object.triggers != flags.expressed.triggers, "what triggers its replacement was seen anew"),
         (object.service_account != instance.service_account, "its service account changed"),
+        (!hooks::to_record(instance).eq(object.hooks.iter()), "its hooks changed"),
+        (object.hooks_pending, "its hooks have not all run yet"),
         (
             subject.record.is_some_and(|record| record.uid != instance.uid),
             "another Resource of the same name took it over",

@@ -1,7 +1,7 @@
 //! Conditions: whether what an object asks for holds. Used when a plan is made, and again when a step is carried out.
 
 use crate::load::expression::{Scope, Variable};
-use crate::load::{Condition, Instance};
+use crate::load::{Condition, Instance, Own};
 use crate::model::{Address, Diagnostic, Diagnostics, Reason, Value};
 
 /// What became of a list of conditions.
@@ -17,11 +17,12 @@ pub enum Checked {
 
 /// Checks the preconditions of an instance.
 pub fn before(instance: &Instance, scope: &dyn Scope) -> Checked {
-    check(instance, &instance.preconditions, Reason::PreconditionFailed, scope)
+    check(instance, &instance.preconditions, Reason::PreconditionFailed, &Own { instance, others: scope })
 }
 
 /// Checks the postconditions of an instance whose object is `object`.
 pub fn after(instance: &Instance, object: &Value, scope: &dyn Scope) -> Checked {
+    let scope = &Own { instance, others: scope };
     check(instance, &instance.postconditions, Reason::PostconditionFailed, &WithSelf { object, scope })
 }
 

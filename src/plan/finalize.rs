@@ -197,6 +197,7 @@ mod tests {
             publish_again: false,
             recorded,
             deposed_key: crate::model::DeposedKey(1),
+            only_follows: false,
         }
     }
 

@@ -12,7 +12,7 @@ use super::policy::{self, Policy};
 use super::progress::{Next, Progress, Refreshed, Replacement, Topic, decided, marked};
 use super::scene::{Id, Scene, Subject};
 use super::seen::{Evaluate, Seen};
-use super::{Question, contract, draw, drift, ignore, trigger};
+use super::{Mode, Question, contract, draw, drift, hooks, ignore, trigger};
 use crate::load::{DriftAction, Instance, Reference};
 use crate::model::{
     Action, Diagnostic, Diagnostics, Drift, DriverError, ObjectStatus, Path, PlanRequest, PlanResponse, Reason,
@@ -137,10 +137,23 @@ fn absent_why(progress: &Progress) -> &'static str {
 /// changed, and one that stays as it is gets a step of its own when its conditions cannot be judged yet.
 pub(super) fn confirm(seen: &Seen<'_, '_>, id: Id, draft: &mut Draft) {
     let subject = seen.scene.subjects[id];
+    if seen.scene.options.mode == Mode::RefreshOnly {
+        return doubt(seen, id, draft);
+    }
     let Some(instance) = subject.instance.filter(|_| subject.wanted && !draft.is_blocked()) else { return };
     let Some(object) = draft.seen.clone() else { return };
+    let faults = match draft.action {
+        Action::Create | Action::Replace => hooks::check(instance, &object, seen),
+        _ => Vec::new(),
+    };
+    if !faults.is_empty() {
+        let block = Block { diagnostics: faults, waiting_for: Vec::new(), held: false, frozen: false };
+        return draft.block(block, subject.current());
+    }
+    // Hooks that have not run yet may be what makes a postcondition true; they run first.
+    let hooks_first = draft.action != Action::Replace && draft.prior.as_ref().is_some_and(|prior| prior.hooks_pending);
     match conditions::after(instance, &object, seen) {
-        Checked::Violated(diagnostics) => {
+        Checked::Violated(diagnostics) if !hooks_first => {
             draft.block(Block { diagnostics, waiting_for: Vec::new(), held: false, frozen: false }, subject.current());
         }
         checked => {
@@ -167,6 +180,16 @@ fn disabled(scene: &Scene<'_>, instance: &Instance, mut problems: Diagnostics) -
         }
     }
     problems
+}
+
+/// A plan that only reads warns of the postconditions that do not hold of what was read.
+fn doubt(seen: &Seen<'_, '_>, id: Id, draft: &mut Draft) {
+    let instance = seen.scene.subjects[id].instance.filter(|instance| instance.is_wanted() && !draft.is_blocked());
+    let (Some(instance), Some(object)) = (instance, draft.seen.clone()) else { return };
+    if let Checked::Violated(found) = conditions::after(instance, &object, seen) {
+        let violated = found.into_iter().filter(|problem| problem.reason == Reason::PostconditionFailed);
+        draft.diagnostics.extend(violated.map(|problem| Diagnostic { severity: Severity::Warning, ..problem }));
+    }
 }
 
 /// The object as it is.

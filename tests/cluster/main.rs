@@ -16,6 +16,7 @@ mod conditions;
 mod controller;
 mod drift;
 mod inputs;
+mod hooks;
 mod installation;
 mod kubernetes_objects;
 mod lifecycle;

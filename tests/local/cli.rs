@@ -7,6 +7,7 @@ mod dev;
 mod documented;
 mod families;
 mod formats;
+mod hooks;
 mod importing;
 mod inputs;
 mod problems;

@@ -26,6 +26,7 @@ fn way_out(reason: Reason) -> &'static str {
         Reason::PreconditionFailed | Reason::PostconditionFailed => {
             "See the message, which is the author's; `docs/conditions.md` tells what a condition does."
         }
+        Reason::HookFailed => "Correct the hook, or what it needs; the message has the end of its output.",
         Reason::OperationRefused | Reason::CreateKeepsFailing | Reason::ReplacementFailed => {
             "Change the object so that it can be made; a change of its spec starts the count anew."
         }

@@ -243,7 +243,7 @@ impl Reconciler {
                 // The plan that follows the walk holds the object, and so starts the wait.
                 self.progressed = true;
             }
-            ProgressKind::Started | ProgressKind::Skipped { .. } => {}
+            ProgressKind::Started | ProgressKind::Hook(_) | ProgressKind::Skipped { .. } => {}
         }
         None
     }

@@ -24,6 +24,8 @@ pub fn object() -> RecordedObject {
         prevent_destroy: true,
         skip_destroy: false,
         awaits_postconditions: false,
+        hooks: Arc::default(),
+        hooks_pending: false,
         provider_config: "".into(),
         service_account: "".into(),
         revision: crate::model::Revision::default(),

@@ -10,7 +10,7 @@ use super::tracked::Hold;
 use super::{Chore, NamespaceTask};
 use crate::controller::retry;
 use crate::controller::summarize::{Note, StepState, finished, waits_by_itself};
-use crate::execute::{Progress, ProgressKind};
+use crate::execute::{HookNote, Progress, ProgressKind};
 use crate::model::{Action, Address, Change, Diagnostic, Operation, Reason, Severity, Step};
 use crate::plan::Held;
 use crate::store::secrets::Patience;
@@ -144,6 +144,7 @@ impl NamespaceTask {
         let now = Instant::now();
         match kind {
             ProgressKind::Started => self.step_started(&step, now),
+            ProgressKind::Hook(note) => self.tell_hook(&step, note),
             ProgressKind::Finished => self.step_ended(&step, StepState::Finished, now),
             ProgressKind::Failed { reason, message, retryable } => {
                 self.step_ended(&step, StepState::Failed { reason, message, retryable }, now);
@@ -253,6 +254,22 @@ impl NamespaceTask {
         for address in adopted.flat_map(|adopted| &adopted.addresses) {
             self.settle.touch(&address.name, now);
         }
+    }
+
+    fn tell_hook(&self, step: &Step, told: HookNote) {
+        let Some(instance) = self.tracked.get(&step.address).and_then(|tracked| tracked.instance.as_ref()) else {
+            return;
+        };
+        let (reason, state) = if told.failed { ("HookFailed", "failed") } else { ("HookSucceeded", "ran") };
+        let more = if told.message.is_empty() { String::new() } else { format!(": {}", told.message) };
+        let note = format!("the hook `{}` {state}{more}", told.hook);
+        let terminating = self.shared.index().is_terminating();
+        self.context.tell(
+            self.shared.name(),
+            instance,
+            terminating,
+            Note { warning: told.failed, reason, action: "Hook", note },
+        );
     }
 
     fn tell_finished(&self, step: &Step, adopted: bool, id: Option<&str>) {

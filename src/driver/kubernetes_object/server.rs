@@ -105,6 +105,12 @@ impl Server {
         jiff::SignedDuration::try_from(time).ok().and_then(|time| now.checked_add(time).ok()).unwrap_or(now)
     }
 
+    /// The time a while from now.
+    pub(crate) fn after(&self, wait: Duration) -> Timestamp {
+        let wait = jiff::SignedDuration::try_from(wait).unwrap_or(jiff::SignedDuration::MAX);
+        self.clock.now().checked_add(wait).unwrap_or(Timestamp::MAX)
+    }
+
     /// Waits, but not beyond `deadline`.
     pub(crate) async fn pause(&self, pause: Duration, deadline: Timestamp) -> Result<(), Failure> {
         let left = self.time_left(deadline).ok_or(Failure::OutOfTime)?;

@@ -25,6 +25,8 @@ pub enum Operation {
     Update,
     /// Destroy one.
     Destroy,
+    /// Run a hook.
+    Hook,
 }
 
 /// One answer. Where it does not fit the operation it is taken as `Ok`.

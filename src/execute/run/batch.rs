@@ -148,6 +148,7 @@ impl Batch {
             stored: records.get(&step.address).cloned(),
             prepared: self.prepared.get(&step.address).cloned(),
             scope,
+            notes: std::sync::Mutex::default(),
         }
     }
 

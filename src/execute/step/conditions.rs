@@ -2,19 +2,20 @@
 
 use super::{Fate, StepTask, Unfinished};
 use crate::execute::failure::Failure;
+use crate::load::Instance;
 use crate::model::{Diagnostics, Reason};
 use crate::plan::conditions::{self, Checked};
 
 /// Checks the preconditions, before anything is given up or changed.
 pub(super) fn before(task: &StepTask) -> Result<(), Failure> {
-    let Some(instance) = task.instance.as_deref() else { return Ok(()) };
+    let Some(instance) = judging(task) else { return Ok(()) };
     judged(conditions::before(instance, &task.scope))
 }
 
 /// Checks them before the old object of a delete-first replacement goes: what only the order itself makes known later
 /// is checked later.
 pub(super) fn as_far_as_known(task: &StepTask) -> Result<(), Failure> {
-    let Some(instance) = task.instance.as_deref() else { return Ok(()) };
+    let Some(instance) = judging(task) else { return Ok(()) };
     match conditions::before(instance, &task.scope) {
         Checked::Holds | Checked::Unknown => Ok(()),
         violated @ Checked::Violated(_) => judged(violated),
@@ -23,7 +24,7 @@ pub(super) fn as_far_as_known(task: &StepTask) -> Result<(), Failure> {
 
 /// Checks the postconditions of the object that a step has left. It is recorded by now, and stays as it is.
 pub(super) fn after(task: &StepTask, fate: Fate) -> Result<Fate, Unfinished> {
-    let Some(instance) = task.instance.as_deref().filter(|_| !task.step.operation.removes()) else { return Ok(fate) };
+    let Some(instance) = judging(task).filter(|_| !task.step.operation.removes()) else { return Ok(fate) };
     if instance.postconditions.is_empty() {
         return Ok(fate);
     }
@@ -37,6 +38,11 @@ pub(super) fn after(task: &StepTask, fate: Fate) -> Result<Fate, Unfinished> {
         Ok(()) => Ok(fate),
         Err(failure) => Err(Unfinished { fate, failure }),
     }
+}
+
+/// The Resource, when its conditions count in this step.
+fn judging(task: &StepTask) -> Option<&Instance> {
+    task.instance.as_deref().filter(|_| !task.only_follows())
 }
 
 fn judged(checked: Checked) -> Result<(), Failure> {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::finalize::finalize;
-use super::{Fate, StepTask, Unfinished, call, conditions, made_object, write_result};
+use super::{Fate, StepTask, Unfinished, call, conditions, hooks, made_object, write_result};
 use crate::driver::{ApplyRequest, ApplyResponse};
 use crate::execute::Engine;
 use crate::execute::failure::Failure;
@@ -53,7 +53,9 @@ async fn create(task: &StepTask) -> Result<Fate, Unfinished> {
         .instance
         .as_deref()
         .map_or((0, Arc::from("")), |instance| (instance.generation, Arc::clone(&instance.replace_requested)));
-    settle_create(&task.engine, &before, response, generation, &requested).await
+    // The hooks follow under the same intent.
+    let keeps_open = |intent| hooks::kept_open(task, intent, timeout);
+    settle_create(&task.engine, &before, response, generation, &requested, Some(&keeps_open)).await
 }
 
 /// Both objects of a create-first replacement exist for a while, which one fixed name forbids. Planning refuses it
@@ -76,7 +78,11 @@ fn refuse_fixed_identity(task: &StepTask, last: &Final) -> Result<(), Failure> {
     }
 }
 
-/// Records what a create came to. Used by the step and by recovery, which makes the same call again.
+/// Keeps an intent open for what follows the call.
+pub(crate) type KeepOpen<'a> = &'a (dyn Fn(Intent) -> Box<Intent> + Send + Sync);
+
+/// Records what a create came to. Used by the step and by recovery, which makes the same call again. The step goes on
+/// with the hooks of the object, when there are any, so it keeps the intent open; recovery leaves them to the next plan.
 ///
 /// - an object: it is current; with an error as well, it is tainted and will be replaced.
 /// - no object: what was deposed for it is current again, unchanged.
@@ -86,6 +92,7 @@ pub(crate) async fn settle_create(
     response: ApplyResponse,
     generation: i64,
     replace_requested: &Arc<str>,
+    keep_open: Option<KeepOpen<'_>>,
 ) -> Result<Fate, Unfinished> {
     let mut record = before.record.as_ref().clone();
     let Some(intent) = record.intent.take() else {
@@ -93,14 +100,19 @@ pub(crate) async fn settle_create(
     };
     let schema = engine.drivers.get(&record.type_name).and_then(|driver| driver.schema(&record.type_name));
     let is_replacement = intent.deposed.is_some() || record.replacement_pending;
+    let opened = (*intent).clone();
     let failure = conclude_create(&mut record, *intent, response, schema.as_deref());
     if failure.is_some() && !is_replacement {
         // Only replacements are counted: what was never there may be tried for ever.
     } else if failure.is_some() {
-        record.failed_creates = if record.failed_generation == generation { record.failed_creates + 1 } else { 1 };
-        record.failed_generation = generation;
+        record.count_failed_create(generation);
     } else {
-        record.failed_creates = 0;
+        let hooks_follow = record.current.as_ref().is_some_and(|object| object.hooks_pending);
+        if !hooks_follow {
+            record.failed_creates = 0;
+        } else if let Some(keep_open) = keep_open {
+            record.intent = Some(keep_open(opened));
+        }
         record.replacement_pending = false;
         record.handled_replace_request = Arc::clone(replace_requested);
     }

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use super::finalize::rehearse;
-use super::{Fate, StepTask, Unfinished, call, seen_object, with_wait, write_result};
+use super::{Fate, StepTask, Unfinished, call, hooks, seen_object, with_wait, write_result};
 use crate::driver::{ApplyRequest, ApplyResponse, CallContext, Driver};
 use crate::execute::failure::Failure;
 use crate::execute::{Engine, publish};
 use crate::model::{DeposedKey, Operation, Record, RecordedObject, ReplaceOrder, Stored, Value};
+use crate::plan::hooks::before_destroy;
 
 /// Which object of a record a step removes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,8 +34,12 @@ pub(super) async fn run(task: &StepTask) -> Result<Fate, Unfinished> {
         record.deposed.insert(key, with_wait(Arc::clone(&object), false));
     }
     let timeout = task.timeouts().delete;
-    let before = task.intend(record, Operation::Destroy, removed.deposed, None, timeout).await?;
+    let hooks = before_destroy(task.instance.as_deref(), &task.step.address, &object);
+    // The hooks have their own time before that of the call.
+    let span = if hooks.is_empty() { timeout } else { timeout.saturating_mul(2) };
+    let before = task.intend(record, Operation::Destroy, removed.deposed, None, span).await?;
 
+    hooks::before_destroy(task, &before, &object, hooks).await?;
     let context = task.context(&object.service_account, timeout, before.record.intent.as_deref());
     let response = call_destroy(task.driver()?.as_ref(), &context, object).await;
     settle_destroy(&task.engine, &before, removed, response).await

@@ -1,10 +1,11 @@
 //! Updating in place, and writing the record only.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::create::broken_promise;
 use super::finalize::finalize;
-use super::{Fate, StepTask, Unfinished, call, conditions, made_object, write_result};
+use super::{Fate, StepTask, Unfinished, call, conditions, hooks, made_object, write_result};
 use crate::driver::{ApplyRequest, ApplyResponse};
 use crate::execute::failure::Failure;
 use crate::model::{ObjectState, Operation, Record, RecordedObject, Stored};
@@ -41,15 +42,21 @@ pub(super) async fn run(task: &StepTask) -> Result<Fate, Unfinished> {
         private: last.private,
     };
     let response = call(driver.as_ref(), &context, request).await;
-    settle_update(task, &before, response).await
+    settle_update(task, &before, response, timeout).await
 }
 
 /// Records what an update came to. A failed one never taints: what the driver returned is recorded as it is, and
 /// without that the object stands as before. The dependencies are the new ones either way, since the object may
 /// hold on to them already; the old ones stay beside them until an update succeeds.
-async fn settle_update(task: &StepTask, before: &Stored, response: ApplyResponse) -> Result<Fate, Unfinished> {
+async fn settle_update(
+    task: &StepTask,
+    before: &Stored,
+    response: ApplyResponse,
+    timeout: Duration,
+) -> Result<Fate, Unfinished> {
     let mut record = before.record.as_ref().clone();
-    let planned = record.intent.take().and_then(|intent| intent.planned);
+    let intent = record.intent.take();
+    let planned = intent.as_ref().and_then(|intent| intent.planned.clone());
     let (Some(planned), Some(prior)) = (planned, record.current.clone()) else {
         return Err(Failure::internal("an update is settled that was never intended").into());
     };
@@ -75,6 +82,9 @@ async fn settle_update(task: &StepTask, before: &Stored, response: ApplyResponse
     } else if let Some(instance) = &task.instance {
         record.handled_replace_request = Arc::clone(&instance.replace_requested);
     }
+    if object.hooks_pending && failure.is_none() {
+        record.intent = intent.map(|intent| hooks::kept_open(task, *intent, timeout));
+    }
     record.current = Some(Arc::new(object));
     let stored = write_result(&task.engine, before, record).await?;
     match failure {
@@ -91,14 +101,18 @@ pub(crate) fn both(prior: &RecordedObject, planned: &RecordedObject) -> Arc<[cra
     all.into()
 }
 
-/// A record-only step: flags, edges, or the value as it was read. No call, so no intent.
+/// A record-only step: flags, edges, or the value as it was read. No call, so no intent, unless hooks are still to run.
 pub(super) async fn record_only(task: &StepTask) -> Result<Fate, Unfinished> {
     conditions::before(task)?;
     write_record(task, task.record(), task.recorded()?).await
 }
 
 async fn write_record(task: &StepTask, mut record: Record, object: RecordedObject) -> Result<Fate, Unfinished> {
+    let hooks_follow = object.hooks_pending && !task.only_follows();
     record.current = Some(Arc::new(object));
+    if hooks_follow {
+        return task.intend(record, Operation::Record, None, None, task.timeouts().create).await.map(Fate::Kept);
+    }
     // An update that turned out equal may leave nothing to write.
     if task.stored.as_ref().is_some_and(|stored| *stored.record == record) && !task.must_claim() {
         return Ok(Fate::Untouched);

@@ -43,6 +43,7 @@ fn instance(address: Address, references: Arc<[Reference]>) -> Instance {
         postconditions: Arc::default(),
         triggers: Arc::new([]),
         policies: crate::load::Policies::default(),
+        hooks: Arc::default(),
         deletion_policy: DeletionPolicy::Delete,
         drift: crate::load::Drift::default(),
         import: None,

@@ -8,8 +8,9 @@ use proptest::option;
 use proptest::prelude::*;
 
 use crate::model::{
-    Address, DataKind, DataRef, DeposedKey, Holder, InstanceKey, Intent, Number, ObjectStatus, Operation,
-    PlannedObject, PublishedCopy, Record, RecordedObject, Revision, SeenTrigger, Triggers, Value,
+    Address, DataKind, DataRef, DeposedKey, Holder, HookKind, InstanceKey, Intent, Number, ObjectStatus, OnFailure,
+    Operation, PlannedObject, PublishedCopy, Record, RecordedHook, RecordedObject, Revision, SeenTrigger, Triggers,
+    Value,
 };
 
 /// A `terraform_data` object as the performance budgets have it: two dependencies, about 300 bytes.
@@ -38,6 +39,8 @@ pub(crate) fn typical(number: usize) -> Record {
         prevent_destroy: false,
         skip_destroy: false,
         awaits_postconditions: false,
+        hooks: Arc::default(),
+        hooks_pending: false,
         provider_config: "".into(),
         service_account: "default".into(),
         revision: crate::model::Revision::default(),
@@ -94,19 +97,30 @@ fn triggers() -> impl Strategy<Value = Triggers> {
     (any::<u64>(), vec(seen, 0..3)).prop_map(|(salt, seen)| Triggers { salt, seen })
 }
 
+fn hook() -> impl Strategy<Value = RecordedHook> {
+    let kind = prop_oneof![Just(HookKind::Exec), Just(HookKind::Job)];
+    let on_failure = prop_oneof![Just(OnFailure::Fail), Just(OnFailure::Continue)];
+    (text(), kind, on_failure, value()).prop_map(|(name, kind, on_failure, definition)| RecordedHook {
+        name,
+        kind,
+        on_failure,
+        definition,
+    })
+}
+
 fn object() -> impl Strategy<Value = RecordedObject> {
     let status = prop_oneof![Just(ObjectStatus::Ready), Just(ObjectStatus::Tainted), Just(ObjectStatus::Interrupted)];
     (
         (value(), bytes(), option::of(value()), any::<u64>(), status),
         vec(address(), 0..4),
-        any::<[bool; 4]>(),
+        (any::<[bool; 5]>(), vec(hook(), 0..3)),
         (text(), text()),
         option::of((any::<u64>(), any::<u64>())),
         option::of(triggers()),
     )
-        .prop_map(|(own, dependencies, flags, (provider_config, service_account), revision, triggers)| {
+        .prop_map(|(own, dependencies, (flags, hooks), (provider_config, service_account), revision, triggers)| {
             let (value, private, identity, schema_version, status) = own;
-            let [create_before_destroy, prevent_destroy, skip_destroy, awaits_postconditions] = flags;
+            let [create_before_destroy, prevent_destroy, skip_destroy, awaits_postconditions, hooks_pending] = flags;
             RecordedObject {
                 value,
                 private,
@@ -118,6 +132,8 @@ fn object() -> impl Strategy<Value = RecordedObject> {
                 prevent_destroy,
                 skip_destroy,
                 awaits_postconditions,
+                hooks: hooks.into(),
+                hooks_pending,
                 provider_config,
                 service_account,
                 revision: revision.map_or_else(Revision::default, |(epoch, operation)| Revision { epoch, operation }),

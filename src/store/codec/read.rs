@@ -8,8 +8,9 @@ use jiff::Timestamp;
 
 use super::{CodecError, MAX_DEPTH};
 use crate::model::{
-    Address, DataKind, DataRef, DeposedKey, Holder, InstanceKey, Intent, Number, ObjectStatus, Operation,
-    PlannedObject, PublishedCopy, Record, RecordedObject, Revision, SeenTrigger, Triggers, Value,
+    Address, DataKind, DataRef, DeposedKey, Holder, HookKind, InstanceKey, Intent, Number, ObjectStatus, OnFailure,
+    Operation, PlannedObject, PublishedCopy, Record, RecordedHook, RecordedObject, Revision, SeenTrigger, Triggers,
+    Value,
 };
 use crate::store::Strings;
 
@@ -100,6 +101,7 @@ impl<'a> Reader<'a> {
             awaits_postconditions,
             has_revision,
             has_triggers,
+            has_hooks,
         ] = self.flags()?;
         let status = match self.byte()? {
             0 => ObjectStatus::Ready,
@@ -129,6 +131,24 @@ impl<'a> Reader<'a> {
             service_account: self.shared()?,
             revision: if has_revision { self.revision()? } else { Revision::default() },
             triggers: if has_triggers { Some(Arc::new(self.triggers()?)) } else { None },
+            hooks_pending: has_hooks && self.flags::<1>()?[0],
+            hooks: if has_hooks { self.hooks()? } else { Arc::default() },
+        })
+    }
+
+    fn hooks(&mut self) -> Read<Arc<[RecordedHook]>> {
+        let count = self.length()?;
+        (0..count).map(|_| self.hook()).collect()
+    }
+
+    fn hook(&mut self) -> Read<RecordedHook> {
+        let name = self.shared()?;
+        let [is_job, may_fail] = self.flags()?;
+        Ok(RecordedHook {
+            name,
+            kind: if is_job { HookKind::Job } else { HookKind::Exec },
+            on_failure: if may_fail { OnFailure::Continue } else { OnFailure::Fail },
+            definition: self.value(0)?,
         })
     }
 

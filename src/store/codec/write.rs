@@ -3,8 +3,8 @@
 
 use super::{CodecError, MAX_DEPTH};
 use crate::model::{
-    Address, DataKind, Holder, InstanceKey, Intent, Number, ObjectStatus, Operation, PlannedObject, PublishedCopy,
-    Record, RecordedObject, Revision, Triggers, Value,
+    Address, DataKind, Holder, HookKind, InstanceKey, Intent, Number, ObjectStatus, OnFailure, Operation,
+    PlannedObject, PublishedCopy, Record, RecordedHook, RecordedObject, Revision, Triggers, Value,
 };
 
 type Written = Result<(), CodecError>;
@@ -68,6 +68,7 @@ fn object(out: &mut Vec<u8>, object: &RecordedObject) -> Written {
         // Absent in records of earlier versions, as everything below that has a flag.
         object.revision != Revision::default(),
         object.triggers.is_some(),
+        object.hooks_pending || !object.hooks.is_empty(),
     ]));
     out.push(match object.status {
         ObjectStatus::Ready => 0,
@@ -93,6 +94,11 @@ fn object(out: &mut Vec<u8>, object: &RecordedObject) -> Written {
     if let Some(seen) = &object.triggers {
         triggers(out, seen);
     }
+    if object.hooks_pending || !object.hooks.is_empty() {
+        out.push(flags([object.hooks_pending]));
+        unsigned(out, object.hooks.len() as u64);
+        object.hooks.iter().try_for_each(|written| hook(out, written))?;
+    }
     Ok(())
 }
 
@@ -107,6 +113,12 @@ fn triggers(out: &mut Vec<u8>, triggers: &Triggers) {
             out.extend_from_slice(&fingerprint.to_le_bytes());
         }
     }
+}
+
+fn hook(out: &mut Vec<u8>, hook: &RecordedHook) -> Written {
+    text(out, &hook.name);
+    out.push(flags([hook.kind == HookKind::Job, hook.on_failure == OnFailure::Continue]));
+    value(out, &hook.definition, 0)
 }
 
 fn intent(out: &mut Vec<u8>, intent: &Intent) -> Written {

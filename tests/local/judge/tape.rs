@@ -52,6 +52,7 @@ impl Tape {
         let node = Node::of(&progress.step);
         let id = progress.step.id();
         match &progress.kind {
+            ProgressKind::Hook(_) => {}
             ProgressKind::Started if self.inherited.contains(&progress.step.address) => {}
             ProgressKind::Started => {
                 let early: Vec<&Node> = self

@@ -2,7 +2,7 @@
 //!
 //! `== script`, a line each:
 //! - `<address> <call>: <answer>, ...`: what the driver answers. Calls: `validate`, `plan`, `read`, `import`, `create`,
-//!   `update`, `destroy`. Answers: `ok`, `fail [kind] [text]`, `partly [kind] [text]` (an error with an object),
+//!   `update`, `destroy`, `hook`. Answers: `ok`, `fail [kind] [text]`, `partly [kind] [text]` (an error with an object),
 //!   `crash before`, `crash after`, `hold` (until what happens meanwhile has happened), `gone`, `invalid`. Kinds:
 //!   `transient`, `terminal`, `invalidConfig`, `forbidden`, `alreadyExists`.
 //! - `journal: crash|fail before|after intend|record|erase <address>`: once.
@@ -221,6 +221,7 @@ fn operation(text: &str) -> Option<Operation> {
         "create" => Operation::Create,
         "update" => Operation::Update,
         "destroy" => Operation::Destroy,
+        "hook" => Operation::Hook,
         _ => return None,
     })
 }

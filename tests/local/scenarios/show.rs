@@ -99,6 +99,10 @@ pub(super) fn progress(progress: &Progress) -> String {
     let id = progress.step.id();
     match &progress.kind {
         ProgressKind::Started => format!("{id}: started"),
+        ProgressKind::Hook(note) => {
+            let state = if note.failed { "failed" } else { "ran" };
+            format!("{id}: hook {} {state}: {}", note.hook, note.message)
+        }
         ProgressKind::Finished => format!("{id}: finished"),
         ProgressKind::Failed { reason, message, retryable } => {
             let again = if *retryable { "" } else { ", for good" };
@@ -153,10 +157,16 @@ fn object(object: &RecordedObject) -> String {
         let uses: Vec<String> = object.dependencies.iter().map(ToString::to_string).collect();
         line.push_str(&format!(", uses {}", uses.join(" ")));
     }
+    if !object.hooks.is_empty() {
+        let names: Vec<&str> = object.hooks.iter().map(|hook| &*hook.name).collect();
+        line.push_str(&format!(", hooks {}", names.join(" ")));
+    }
     let flags = [
         (object.create_before_destroy, "create first"),
         (object.prevent_destroy, "protected"),
         (object.skip_destroy, "orphaned when it goes"),
+        (object.awaits_postconditions, "awaits the postconditions of its successor"),
+        (object.hooks_pending, "hooks pending"),
     ];
     for (_, flag) in flags.iter().filter(|(is_set, _)| *is_set) {
         line.push_str(&format!(", {flag}"));

@@ -17,7 +17,7 @@ use purlin::store::memory::{MemoryJournal, Point, Verdict};
 
 use super::file::{Cue, Fault, Options, Round, Scenario, Start};
 use super::show;
-use super::taped::{Copies, Tape, TapedDriver, TapedJournal, TapedPublisher};
+use super::taped::{Copies, Tape, TapedDriver, TapedHooks, TapedJournal, TapedPublisher};
 use crate::kit::{Dice, ManualClock};
 
 const NAMESPACE: &str = "default";
@@ -259,14 +259,16 @@ impl Stage {
         let publisher = TapedPublisher { copies: Arc::clone(&self.copies), tape: self.tape.clone() };
         let journal =
             TapedJournal { inner: self.journal.clone(), tape: self.tape.clone(), marks: Arc::clone(&self.marks) };
-        Arc::new(Engine::new(
+        let hooks = TapedHooks { inner: Scripted::new(Arc::clone(&self.world)), tape: self.tape.clone() };
+        let engine = Engine::new(
             Registry::default().with("scripted", Arc::new(driver)).publishing_to(Arc::new(publisher)),
             Arc::new(journal),
             Arc::clone(&self.clock) as _,
             Arc::clone(&self.dice) as _,
             Limits { total: options.parallel.unwrap_or(256), ..Limits::default() },
             Holder { pod: "".into(), process: format!("process-{}", self.processes).into() },
-        ))
+        );
+        Arc::new(engine.with_hooks(Arc::new(hooks)))
     }
 
     /// A new process, up to the point at which every open intent is looked at. `None`: it has crashed.

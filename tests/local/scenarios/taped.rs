@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use purlin::driver::hook::{HookCall, HookOutcome, HookRunner};
 use purlin::driver::publish::CopyOf;
 use purlin::driver::{ApplyRequest, ApplyResponse, CallContext, CreateRecovery, Driver, Publisher, Scripted};
 use purlin::execute::{Journal, JournalError};
@@ -128,6 +129,20 @@ impl Driver for TapedDriver {
 
     fn close(&self) -> BoxFuture<'_, ()> {
         self.inner.close()
+    }
+}
+
+/// Notes every hook with what it runs.
+pub(super) struct TapedHooks {
+    pub inner: Scripted,
+    pub tape: Tape,
+}
+
+impl HookRunner for TapedHooks {
+    fn run<'a>(&'a self, call: &'a HookCall) -> BoxFuture<'a, HookOutcome> {
+        let command = call.hook.definition.to_public_json();
+        self.tape.note(format!("  hook {} {} for {} {command}", call.context.address, call.hook.name, call.object));
+        self.inner.run(call)
     }
 }
 

@@ -1,0 +1,129 @@
+//! Hooks that are Jobs. The harness stands in for scheduler and kubelet: an annotation of the Pod says how it ends.
+
+use serde_json::Value;
+
+use crate::controller::Controller;
+use crate::controlplane::wait_until;
+use crate::installation::*;
+
+/// A hook in flow style whose Pod ends in some way.
+fn hook(name: &str, when: &str, more: &str, outcome: &str, message: &str) -> String {
+    format!(
+        "- {{ name: {name}, when: {when}, {more} job: {{ template: {{ metadata: {{ annotations: {{ \
+         test.purlin.dev/outcome: {outcome}, test.purlin.dev/termination-message: \"{message}\" }} }}, spec: {{ \
+         containers: [{{ name: c, image: x, args: [\"${{self.id}}\"] }}] }} }} }} }}\n"
+    )
+}
+
+fn with_hooks(name: &str, input: &str, hooks: &[String]) -> String {
+    data(name, input, &format!("hooks:\n{}", hooks.concat().trim_end()))
+}
+
+fn jobs(namespace: &str) -> Vec<Value> {
+    let list = plane().get(&["-n", namespace, "jobs"]);
+    list["items"].as_array().cloned().unwrap_or_default()
+}
+
+/// A namespace whose default service account may run Jobs.
+fn namespace(prefix: &str) -> String {
+    let ns = plane().namespace(prefix);
+    let account = format!("--serviceaccount={ns}:default");
+    plane().kubectl_ok(&["-n", &ns, "create", "rolebinding", "edit", "--clusterrole=edit", &account]);
+    ns
+}
+
+fn finish(namespace: &str, outcome: &str) {
+    let outcome = format!("test.purlin.dev/outcome={outcome}");
+    wait_until("the Pod can be told how it ends", LIMIT, || {
+        let args = ["-n", namespace, "annotate", "--overwrite", "pod", "-l", "job-name", &outcome];
+        let output = plane().kubectl(&args);
+        output.status.success() && !output.stdout.is_empty()
+    });
+}
+
+#[test]
+fn hooks_run_as_jobs_of_the_namespace_and_tell_what_they_did() {
+    let _world = shared();
+    let plane = plane();
+    let ns = namespace("hooks");
+    let warm = hook("warm-up", "AfterCreate", "", "running", "caches are warm");
+    let drain = hook("drain", "BeforeDestroy", "", "succeeded", "nobody is left");
+    let both = with_hooks("server", "one", &[warm, drain]);
+    plane.apply(&["-n", &ns], &[both, data("behind", "\"${server.id}\"", "")].concat());
+    wait_until("the Job is there", LIMIT, || jobs(&ns).len() == 1);
+    let job = jobs(&ns).remove(0);
+    let id = resource(&ns, "server").unwrap();
+    assert_eq!(job["metadata"]["ownerReferences"][0]["uid"], id["metadata"]["uid"]);
+    assert_eq!(job["spec"]["backoffLimit"], 0);
+    assert!(job["spec"]["template"]["spec"]["containers"][0]["args"][0].as_str().is_some_and(|id| id.len() > 8));
+    assert!(!is_ready(&resource(&ns, "behind").unwrap()), "what depends on it waits for the hook");
+    finish(&ns, "succeeded");
+    wait_ready(&ns, &["server", "behind"]);
+    wait_until("the hook is told", LIMIT, || {
+        events(&ns, "server").iter().any(|event| event.contains("the hook `warm-up` ran: caches are warm"))
+    });
+    wait_until("a Job that succeeded is deleted", LIMIT, || jobs(&ns).is_empty());
+
+    plane.kubectl_ok(&["-n", &ns, "delete", "pres", "--all", "--wait=false"]);
+    wait_empty(&ns);
+    wait_until("the hook before the destroy is told", LIMIT, || {
+        events(&ns, "server").iter().any(|event| event.contains("the hook `drain` ran: nobody is left"))
+    });
+}
+
+#[test]
+fn a_failed_job_holds_the_destroy_until_the_hook_is_corrected() {
+    let _world = shared();
+    let plane = plane();
+    let ns = namespace("hooks-fail");
+    let with = |outcome: &str| with_hooks("a", "one", &[hook("drain", "BeforeDestroy", "", outcome, "no way")]);
+    plane.apply(&["-n", &ns], &with("failed"));
+    wait_ready(&ns, &["a"]);
+    plane.kubectl_ok(&["-n", &ns, "delete", "pres", "a", "--wait=false"]);
+    let failed = wait_reason(&ns, "a", "Ready", "HookFailed");
+    let message = failed["message"].as_str().unwrap();
+    assert!(message.contains("the hook `drain` failed: the Job `a-drain-") && message.contains("no way"), "{message}");
+    assert_eq!(records(&ns).len(), 1, "the object is still there");
+    assert!(!jobs(&ns).is_empty(), "the Job is kept for people to look at");
+    // The spec can be edited while it is being deleted.
+    plane.apply(&["-n", &ns], &with("succeeded"));
+    wait_empty(&ns);
+}
+
+#[test]
+fn a_job_that_a_kill_has_left_running_is_waited_for_and_not_started_again() {
+    let _world = exclusive();
+    let ns = namespace("hooks-kill");
+    let first = Controller::start(plane());
+    plane().apply(&["-n", &ns], &with_hooks("a", "one", &[hook("slow", "AfterCreate", "", "running", "done")]));
+    wait_until("the Job runs", LIMIT, || jobs(&ns).len() == 1);
+    let uid = jobs(&ns)[0]["metadata"]["uid"].clone();
+    first.kill(plane());
+
+    let _second = Controller::start(plane());
+    wait_until("the object is known again", LIMIT, || {
+        resource(&ns, "a").is_some_and(|resource| resource["status"]["pending"]["action"] == "Record")
+    });
+    assert_eq!(jobs(&ns).iter().map(|job| &job["metadata"]["uid"]).collect::<Vec<_>>(), [&uid]);
+    finish(&ns, "succeeded");
+    wait_ready(&ns, &["a"]);
+    plane().kubectl_ok(&["-n", &ns, "delete", "pres", "--all", "--wait=false"]);
+    wait_empty(&ns);
+}
+
+#[test]
+fn a_program_is_refused_in_a_cluster() {
+    let _world = shared();
+    let ns = plane().namespace("hooks-exec");
+    let exec = "- { name: x, when: AfterCreate, exec: { command: [touch, /tmp/x] } }".to_owned();
+    plane().apply(&["-n", &ns], &[with_hooks("a", "one", &[exec]), data("b", "one", "")].concat());
+    let refused = wait_reason(&ns, "a", "Ready", "InvalidManifest");
+    let message = refused["message"].as_str().unwrap();
+    assert!(message.contains("spec.hooks[0].exec.command: programs are run only on files"), "{message}");
+    wait_ready(&ns, &["b"]);
+    let both =
+        data("c", "one", "hooks: [{ name: x, when: AfterCreate, exec: { command: [a] }, job: { template: {} } }]");
+    let output = plane().kubectl_with_stdin(&["apply", "-n", &ns, "-f", "-"], &both);
+    assert!(!output.status.success());
+    assert!(String::from_utf8_lossy(&output.stderr).contains("a hook has either exec or job"));
+}
