@@ -20,7 +20,7 @@ use crate::api::{self, Resource};
 use crate::driver::Registry;
 use crate::driver::kubernetes_object::{KubernetesObject, OwnerScope};
 use crate::execute::Limits;
-use crate::load::{self, Config, Data};
+use crate::load::{self, Config, Data, Instance};
 use crate::model::{Address, DataKind, DataRef, Reason, Stored, Value, Version};
 use crate::plan::Held;
 use crate::process::{SystemClock, SystemRandom};
@@ -86,21 +86,28 @@ impl Connection {
         Value::map([("name", Value::from(self.namespace.as_str())), ("labels", labels), ("annotations", annotations)])
     }
 
-    /// Reads the inputs, as the user of this command.
-    async fn with_inputs(&self, mut config: Config) -> Config {
+    /// What Resources want, as the controller sees it, but for the inputs: they are read as the user of this command.
+    async fn config(&self, resources: &[Resource]) -> Config {
+        let mut wanted = instances(resources);
+        self.resolve_inputs(&mut wanted).await;
+        let mut config = Config { namespace: self.namespace.as_str().into(), ..Config::default() };
+        wanted.into_iter().for_each(|instance| config.add(Arc::new(instance)));
+        config.link();
+        config
+    }
+
+    async fn resolve_inputs(&self, instances: &mut [Instance]) {
         let wanted: BTreeSet<DataRef> =
-            config.instances.values().flat_map(|instance| instance.inputs.objects()).cloned().collect();
+            instances.iter().flat_map(|instance| instance.inputs.objects()).cloned().collect();
         let mut found = BTreeMap::new();
         for object in wanted {
             let data = self.data(&object).await.unwrap_or_else(|error| unreadable(&error));
             found.insert(object, data);
         }
         let find = |object: &DataRef| found.get(object).cloned().unwrap_or(Data::Missing);
-        for instance in config.instances.values_mut().filter(|instance| !instance.inputs.declared.is_empty()) {
-            let inputs = instance.inputs.resolve(&instance.address, &find);
-            Arc::make_mut(instance).inputs = inputs;
+        for instance in instances.iter_mut().filter(|instance| !instance.inputs.declared.is_empty()) {
+            instance.inputs = instance.inputs.resolve(&instance.address, &find);
         }
-        config
     }
 
     async fn data(&self, object: &DataRef) -> kube::Result<Data> {
@@ -131,15 +138,11 @@ impl Connection {
     }
 }
 
-/// What Resources want, as the controller sees them.
-fn config(namespace: &str, resources: &[Resource]) -> Config {
+/// What Resources want, by itself.
+fn instances(resources: &[Resource]) -> Vec<Instance> {
     let service_account = Arc::from(DEFAULT_SERVICE_ACCOUNT);
     let mut interner = load::Interner::default();
-    let instances = resources.iter().map(|resource| {
-        let instance = load::from_api(resource, &service_account, &mut interner);
-        (instance.address.clone(), Arc::new(instance))
-    });
-    Config { namespace: namespace.into(), instances: instances.collect(), ..Config::default() }
+    resources.iter().map(|resource| load::from_api(resource, &service_account, &mut interner)).collect()
 }
 
 /// A client for the current context of a kubeconfig.
@@ -170,7 +173,7 @@ pub async fn look(target: &Cluster, limits: Limits, console: Console) -> anyhow:
     let resources = connection.all_resources().await?;
     let loaded = read_records(&connection, target).await?;
     let mut situation = Situation {
-        config: Arc::new(connection.with_inputs(config(&connection.namespace, &resources)).await),
+        config: Arc::new(connection.config(&resources).await),
         recorded: loaded.records,
         namespace: connection.namespace_value().await,
         ..Situation::default()

@@ -134,6 +134,11 @@ pub async fn check(sources: &[PathBuf], limits: Limits) -> Checked {
     let engine = look::planning_engine(Registry::built_in(kubernetes).offline(), limits);
     let mut config = wanted.config;
     let resources = config.names().count();
+    let families: Vec<Arc<Instance>> = config.families.values().map(|family| family.shared.clone()).collect();
+    for shared in families.into_iter().filter(|shared| !shared.inputs.declared.is_empty()) {
+        config.remove(&shared.address.name);
+        config.add(Arc::new(Instance { inputs: shared.inputs.assumed(), ..shared.as_ref().clone() }));
+    }
     let depends_on_the_world = |i: &Instance| i.import.is_some() || i.suspended || !i.inputs.declared.is_empty();
     for instance in config.instances.values_mut().filter(|instance| depends_on_the_world(instance)) {
         // Whether something exists, or is to be left alone for now, says nothing about the manifest.

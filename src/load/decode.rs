@@ -190,6 +190,17 @@ impl Draft {
         for hook in hooks.iter() {
             self.refuse_undeclared(&inputs, &hook.template, &hook.at);
         }
+        if let Some(repetition) = &repetition {
+            let (count, each) = match &repetition.repeat {
+                Some(Repeat::Count(template)) => (Some(template), None),
+                Some(Repeat::ForEach(template)) => (None, Some(template)),
+                None => (None, None),
+            };
+            let fields = [("count", count), ("forEach", each), ("enabledWhen", repetition.enabled.as_ref())];
+            for (field, template) in fields.into_iter().filter_map(|(field, template)| Some((field, template?))) {
+                self.refuse_undeclared(&inputs, template, &spec(&[field]));
+            }
+        }
         let publish = self.publications(&inputs, &mut references, interner);
         references.extend(repetition.iter().flat_map(|repetition| repetition.references.iter().cloned()));
         self.refer_to_dependencies(&mut references, interner);
@@ -344,7 +355,7 @@ impl Draft {
         }
         let mut parse = |problems: &mut Diagnostics, field: &str, tree: &Tree, interner: &mut Interner| {
             let at = Path(vec![name("spec", interner), name(field, interner)]);
-            let (template, found, faults) = Template::parse(tree, &at, &[], interner);
+            let (template, found, faults) = Template::parse(tree, &at, &[Variable::Inputs], interner);
             references.extend(found);
             problems.extend(faults);
             template

@@ -150,6 +150,9 @@ impl Family {
         let errors = || shared.problems.iter().filter(|problem| problem.severity == Severity::Error);
         let expansion = if errors().next().is_some() {
             Expansion::Failed(errors().cloned().collect())
+        } else if !repetition.is_literal() && shared.is_wanted() && !shared.inputs.problems.is_empty() {
+            // Which instances there are may hang on an input that is not there.
+            Expansion::Failed(shared.inputs.problems.clone())
         } else if !repetition.is_literal() {
             Expansion::Open
         } else {

@@ -7,7 +7,6 @@ use crate::model::{Address, ObjectStatus, Operation, Record};
 
 /// What a record becomes.
 #[derive(Debug, PartialEq, Eq)]
-#[expect(clippy::large_enum_variant, reason = "there is one at a time")]
 pub enum Edited {
     /// This.
     To(Record),

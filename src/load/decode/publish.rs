@@ -19,9 +19,6 @@ pub(in crate::load) struct DraftPublication {
     pub(in crate::load) data: Option<Tree>,
 }
 
-/// What expressions of `publish` can read besides other objects.
-const VARIABLES: &[Variable] = &[Variable::Itself, Variable::Inputs];
-
 impl DraftPublication {
     pub(super) fn of(publish: &api::Publish, interner: &mut Interner) -> Self {
         let name = |reference: &api::NameRef| Arc::from(reference.name.as_str());
@@ -42,6 +39,12 @@ impl Draft {
         references: &mut Vec<Reference>,
         interner: &mut Interner,
     ) -> Vec<Publication> {
+        // What expressions can read besides other objects.
+        let variables: &'static [Variable] = match (&self.count, &self.for_each) {
+            (Some(_), _) => &[Variable::Itself, Variable::Inputs, Variable::Count],
+            (None, Some(_)) => &[Variable::Itself, Variable::Inputs, Variable::Each],
+            (None, None) => &[Variable::Itself, Variable::Inputs],
+        };
         let mut publications: Vec<Publication> = Vec::new();
         for (position, draft) in std::mem::take(&mut self.publish).into_iter().enumerate() {
             let at = spec(&["publish"]).index(position);
@@ -76,7 +79,7 @@ impl Draft {
                 let hint = "keys consist of letters, digits, `-`, `_` and `.`";
                 self.problem(Reason::InvalidManifest, at.name(entry.key.clone()), what, hint);
             }
-            let (data, found, faults) = Template::parse(&tree, &at, VARIABLES, interner);
+            let (data, found, faults) = Template::parse(&tree, &at, variables, interner);
             references.extend(found);
             self.problems.extend(faults);
             self.refuse_undeclared(inputs, &data, &at);

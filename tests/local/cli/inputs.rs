@@ -59,6 +59,9 @@ fn an_input_that_is_not_declared_is_an_error_where_it_is_read() {
         "{ran:?}"
     );
     assert!(ran.stderr.contains("hint: did you mean `domain`?"), "{ran:?}");
+    sandbox.write("files/app.yaml", &format!("{}  count: \"${{int(inputs.n)}}\"\n", reading(declared, "x")));
+    let ran = sandbox.run(&["validate", "-f", "files"]);
+    assert!(ran.one_error().contains("spec.count: there is no input `n`"), "{ran:?}");
 }
 
 #[test]
@@ -67,6 +70,9 @@ fn validate_needs_no_values() {
     let sandbox = Sandbox::new();
     let declared = "[{ name: password, secretKeyRef: { name: login, key: password } }]";
     sandbox.write("files/app.yaml", &reading(declared, "${inputs.password.size() > 8}"));
+    let number = "[{ name: n, configMapKeyRef: { name: site, key: n } }]";
+    let family = reading(number, "${count.index}").replace("name: app", "name: family");
+    sandbox.write("files/family.yaml", &format!("{family}  count: \"${{int(inputs.n)}}\"\n"));
     sandbox.ok(&["validate", "-f", "files"]);
 }
 
