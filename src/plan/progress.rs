@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::draft::{Block, Draft};
 use super::scene::{Id, Scene};
-use super::{Mode, Question, Reply, drift, leaving, marks, wanted};
+use super::{Mode, Question, Refresh, Reply, drift, leaving, marks, wanted};
 use crate::load::DriftAction;
 use crate::model::{
     DeposedKey, Diagnostic, Drift, DriverError, ObjectState, ObjectStatus, Path, PlanResponse, Reason, RecordedObject,
@@ -89,10 +89,13 @@ impl Progress {
         let served = scene.types.schema(&subject.type_name()).is_some();
         if let Some(record) = subject.record.filter(|_| served) {
             let due = scene.refreshes(subject.address);
-            let ignored = drift::action(subject) == DriftAction::Ignore;
-            // Whether an interrupted object is complete can only be told by looking.
+            let unwatched = drift::action(subject) == DriftAction::Ignore;
+            // Whether an interrupted object is complete can only be told by looking, and what is ignored stays as it is
+            // now, not as it was when it was last read: an update would put that back.
+            let ignores = subject.instance.is_some_and(|instance| !instance.ignore_changes.is_empty());
+            let ignores = ignores && !matches!(scene.options.refresh, Refresh::None);
             let look = |object: &RecordedObject| {
-                (due && !ignored) || (subject.wanted && object.status == ObjectStatus::Interrupted)
+                (due && !unwatched) || (subject.wanted && (ignores || object.status == ObjectStatus::Interrupted))
             };
             if let Some(current) = record.current.as_ref().filter(|object| look(object)) {
                 questions.push((Topic::Current, Question::Read(current.clone())));
