@@ -1,0 +1,77 @@
+//! `spec.hooks` of a document.
+
+use super::Reading;
+use crate::load::decode::field;
+use crate::load::hook;
+use crate::load::tree::{Node, Tree};
+use crate::model::Path;
+
+impl Reading<'_> {
+    pub(super) fn hooks(&mut self, tree: &Tree) -> Vec<hook::Written> {
+        let list = field(&["spec", "hooks"]);
+        let items = match &tree.node {
+            Node::List(items) => items.as_slice(),
+            Node::Null => &[],
+            _ => {
+                self.wrong(tree, list.clone(), "a list");
+                &[]
+            }
+        };
+        let mut hooks = Vec::with_capacity(items.len());
+        for (index, item) in items.iter().enumerate() {
+            let told = self.problems.len();
+            let mut hook = self.hook(item, &list.index(index));
+            hook.faulty = self.problems.len() > told;
+            hooks.push(hook);
+        }
+        hooks
+    }
+
+    fn hook(&mut self, tree: &Tree, at: &Path) -> hook::Written {
+        let mut hook = hook::Written::default();
+        let Node::Map(entries) = &tree.node else {
+            self.wrong(tree, at.clone(), "a map with `name`, `when` and `exec`");
+            return hook;
+        };
+        for entry in entries {
+            let place = match entry.key.as_ref() {
+                "name" => &mut hook.name,
+                "when" => &mut hook.when,
+                "onFailure" => &mut hook.on_failure,
+                "exec" => {
+                    hook.exec = self.only_field(&entry.value, &at.name("exec"), "command");
+                    continue;
+                }
+                "job" => {
+                    hook.job = self.only_field(&entry.value, &at.name("job"), "template");
+                    continue;
+                }
+                _ => {
+                    self.unknown_at(entry, at, &["exec", "job", "name", "onFailure", "when"]);
+                    continue;
+                }
+            };
+            match &entry.value.node {
+                Node::String(text) => *place = Some(text.clone()),
+                _ => self.wrong(&entry.value, at.name(entry.key.clone()), "a text"),
+            }
+        }
+        hook
+    }
+
+    /// The value of the one field that a map has.
+    fn only_field(&mut self, tree: &Tree, at: &Path, name: &str) -> Option<Tree> {
+        let Node::Map(entries) = &tree.node else {
+            self.wrong(tree, at.clone(), &format!("a map with `{name}`"));
+            return None;
+        };
+        for entry in entries.iter().filter(|entry| *entry.key != *name) {
+            self.unknown_at(entry, at, &[name]);
+        }
+        let value = tree.get(name).cloned();
+        if value.is_none() {
+            self.problem(tree.line, at.name(name), "it is missing", None);
+        }
+        value
+    }
+}
