@@ -133,6 +133,20 @@ fn absent_why(progress: &Progress) -> &'static str {
     }
 }
 
+/// What is certain of an object that is about to change. What the configuration leaves to the driver may come out
+/// differently from the plan, and others may have a part in it by then: a Job that is yet to succeed must be made first.
+fn as_far_as_asked_for(seen: &Seen<'_, '_>, instance: &Instance, draft: &Draft, object: Value) -> Value {
+    let (Some(planned), Some(schema)) = (&draft.planned, seen.scene.types.schema(&instance.type_name)) else {
+        return object;
+    };
+    if !matches!(object, Value::Map(_)) {
+        return object;
+    }
+    let asked = |name: &str| planned.config.get(name).is_some_and(|asked| !matches!(asked.unmarked(), Value::Null));
+    let open = schema.attributes.iter().filter(|(name, attribute)| attribute.computed && !asked(name));
+    open.fold(object, |object, (name, _)| object.with(name.clone(), Value::Unknown))
+}
+
 /// Checks the postconditions of a decided object as far as they are known: an object that would violate one is not
 /// changed, and one that stays as it is gets a step of its own when its conditions cannot be judged yet.
 pub(super) fn confirm(seen: &Seen<'_, '_>, id: Id, draft: &mut Draft) {
@@ -152,7 +166,7 @@ pub(super) fn confirm(seen: &Seen<'_, '_>, id: Id, draft: &mut Draft) {
     }
     // Hooks that have not run yet may be what makes a postcondition true; they run first.
     let hooks_first = draft.action != Action::Replace && draft.prior.as_ref().is_some_and(|prior| prior.hooks_pending);
-    match conditions::after(instance, &object, seen) {
+    match conditions::after(instance, &as_far_as_asked_for(seen, instance, draft, object), seen) {
         Checked::Violated(diagnostics) if !hooks_first => {
             draft.block(Block { diagnostics, waiting_for: Vec::new(), held: false, frozen: false }, subject.current());
         }
