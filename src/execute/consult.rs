@@ -190,17 +190,25 @@ pub(super) async fn validate_and_plan(
     request: PlanRequest,
 ) -> (Diagnostics, Result<Option<PlanResponse>, DriverError>) {
     let (config, prior) = (request.config.clone(), request.prior.clone());
-    let marked = mask::marked(driver, context, &config);
-    let given = [Some(&marked), prior.as_ref().map(|object| &object.value)];
-    let found: Diagnostics = match driver.validate(context, &config).await {
-        Ok(found) => found.into_iter().map(|problem| mask::diagnostic(problem, &given)).collect(),
-        Err(error) => return (Vec::new(), Err(mask::error(error, &given))),
+    // Only what is told needs to be masked, and most plans tell nothing.
+    let mask_error = |error| {
+        let marked = mask::marked(driver, context, &config);
+        mask::error(error, &[Some(&marked), prior.as_ref().map(|object| &object.value)])
     };
+    let mut found = match driver.validate(context, &config).await {
+        Ok(found) => found,
+        Err(error) => return (Vec::new(), Err(mask_error(error))),
+    };
+    if !found.is_empty() {
+        let marked = mask::marked(driver, context, &config);
+        let given = [Some(&marked), prior.as_ref().map(|object| &object.value)];
+        found = found.into_iter().map(|problem| mask::diagnostic(problem, &given)).collect();
+    }
     if found.iter().any(|diagnostic| diagnostic.severity == Severity::Error) {
         return (found, Ok(None));
     }
     let answer = driver.plan(context, request).await;
-    (found, answer.map(Some).map_err(|error| mask::error(error, &given)))
+    (found, answer.map(Some).map_err(mask_error))
 }
 
 /// A driver must report wholly known objects; an unknown place is reported as absent, as Terraform saves it.

@@ -139,7 +139,8 @@ fn as_far_as_asked_for(seen: &Seen<'_, '_>, instance: &Instance, draft: &Draft, 
     let (Some(planned), Some(schema)) = (&draft.planned, seen.scene.types.schema(&instance.type_name)) else {
         return object;
     };
-    if !matches!(object, Value::Map(_)) {
+    // Nobody looks at it, or nothing is known of it.
+    if instance.postconditions.is_empty() || !matches!(object, Value::Map(_)) {
         return object;
     }
     let asked = |name: &str| planned.config.get(name).is_some_and(|asked| !matches!(asked.unmarked(), Value::Null));
