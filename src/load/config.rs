@@ -106,6 +106,48 @@ impl Instance {
     }
 }
 
+#[cfg(test)]
+impl Instance {
+    /// An instance that asks for nothing in particular; tests name what matters to them.
+    pub(crate) fn plain(address: Address, type_name: &str) -> Self {
+        Self {
+            address,
+            uid: "".into(),
+            generation: 0,
+            type_name: type_name.into(),
+            config: Template::default(),
+            inputs: Inputs::default(),
+            publish: Arc::default(),
+            repetition: None,
+            each: None,
+            references: Arc::default(),
+            create_before_destroy: None,
+            prevent_destroy: false,
+            prevent_destroy_when: None,
+            ignore_changes: Arc::default(),
+            preconditions: Arc::default(),
+            postconditions: Arc::default(),
+            triggers: Arc::default(),
+            policies: Policies::default(),
+            hooks: Arc::default(),
+            deletion_policy: DeletionPolicy::Delete,
+            import: None,
+            drift: Drift::default(),
+            service_account: "".into(),
+            suspended: false,
+            timeouts: Timeouts::default(),
+            replace_requested: "".into(),
+            reconcile_requested: "".into(),
+            moved_from: Arc::default(),
+            record_annotation: "".into(),
+            has_finalizer: false,
+            deleting: false,
+            problems: Vec::new(),
+            source: None,
+        }
+    }
+}
+
 /// One dependency, and where it comes from.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Reference {

@@ -1,5 +1,5 @@
 use super::*;
-use crate::load::{DeletionPolicy, Reference, Template, Timeouts};
+use crate::load::Reference;
 use crate::model::{ObjectStatus, Path, Record, RecordedObject};
 
 fn resource(name: &str, generation: i64, references: &[&str]) -> Instance {
@@ -10,39 +10,11 @@ fn resource(name: &str, generation: i64, references: &[&str]) -> Instance {
         choice: None,
     };
     Instance {
-        address: Address::single(name),
         uid: format!("uid-of-{name}").into(),
         generation,
-        type_name: "terraform_data".into(),
-        repetition: None,
-        moved_from: std::sync::Arc::new([]),
-        each: None,
-        config: Template::default(),
-        inputs: crate::load::Inputs::default(),
-        publish: Arc::new([]),
         references: references.iter().map(reference).collect(),
-        create_before_destroy: None,
-        prevent_destroy: false,
-        prevent_destroy_when: None,
-        ignore_changes: Arc::new([]),
-        preconditions: Arc::default(),
-        postconditions: Arc::default(),
-        triggers: Arc::new([]),
-        policies: crate::load::Policies::default(),
-        hooks: Arc::default(),
-        deletion_policy: DeletionPolicy::Delete,
-        drift: crate::load::Drift::default(),
-        import: None,
         service_account: "default".into(),
-        suspended: false,
-        timeouts: Timeouts::default(),
-        replace_requested: "".into(),
-        reconcile_requested: "".into(),
-        record_annotation: "".into(),
-        has_finalizer: false,
-        deleting: false,
-        problems: Vec::new(),
-        source: None,
+        ..Instance::plain(Address::single(name), "terraform_data")
     }
 }
 

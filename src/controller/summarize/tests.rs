@@ -1,44 +1,16 @@
 use std::sync::Arc;
 
 use super::*;
-use crate::load::{DeletionPolicy, Template, Timeouts};
 use crate::model::{Drift, ObjectStatus, Path, RecordedObject, ReplaceOrder};
 
 fn instance() -> Instance {
     Instance {
-        address: Address::single("app"),
         uid: "u1".into(),
         generation: 3,
-        type_name: "terraform_data".into(),
-        repetition: None,
-        moved_from: Arc::new([]),
-        each: None,
-        config: Template::default(),
-        inputs: crate::load::Inputs::default(),
-        publish: Arc::new([]),
-        references: Arc::from([]),
-        create_before_destroy: None,
-        prevent_destroy: false,
-        prevent_destroy_when: None,
-        ignore_changes: Arc::new([]),
-        preconditions: Arc::default(),
-        postconditions: Arc::default(),
-        triggers: Arc::new([]),
-        policies: crate::load::Policies::default(),
-        hooks: Arc::default(),
-        deletion_policy: DeletionPolicy::Delete,
-        drift: crate::load::Drift::default(),
-        import: None,
         service_account: "default".into(),
-        suspended: false,
-        timeouts: Timeouts::default(),
-        replace_requested: "".into(),
-        reconcile_requested: "".into(),
         record_annotation: "u1".into(),
         has_finalizer: true,
-        deleting: false,
-        problems: Vec::new(),
-        source: None,
+        ..Instance::plain(Address::single("app"), "terraform_data")
     }
 }
 

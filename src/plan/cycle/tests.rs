@@ -3,7 +3,7 @@ use std::sync::Arc;
 use expect_test::{Expect, expect};
 
 use super::find;
-use crate::load::{Config, DeletionPolicy, Instance, Reference, Template, Timeouts};
+use crate::load::{Config, Instance, Reference};
 use crate::model::{Address, Path};
 
 /// Instances as lines: `web: db at spec.config.input, net at spec.dependsOn`.
@@ -23,41 +23,7 @@ fn config(text: &str) -> Config {
 }
 
 fn instance(address: Address, references: Arc<[Reference]>) -> Instance {
-    Instance {
-        address,
-        uid: "".into(),
-        generation: 0,
-        type_name: "thing".into(),
-        repetition: None,
-        moved_from: Arc::new([]),
-        each: None,
-        config: Template::default(),
-        inputs: crate::load::Inputs::default(),
-        publish: Arc::new([]),
-        references,
-        create_before_destroy: None,
-        prevent_destroy: false,
-        prevent_destroy_when: None,
-        ignore_changes: Arc::new([]),
-        preconditions: Arc::default(),
-        postconditions: Arc::default(),
-        triggers: Arc::new([]),
-        policies: crate::load::Policies::default(),
-        hooks: Arc::default(),
-        deletion_policy: DeletionPolicy::Delete,
-        drift: crate::load::Drift::default(),
-        import: None,
-        service_account: "".into(),
-        suspended: false,
-        timeouts: Timeouts::default(),
-        replace_requested: "".into(),
-        reconcile_requested: "".into(),
-        record_annotation: "".into(),
-        has_finalizer: false,
-        deleting: false,
-        problems: Vec::new(),
-        source: None,
-    }
+    Instance { references, ..Instance::plain(address, "thing") }
 }
 
 fn check(text: &str, expected: Expect) {

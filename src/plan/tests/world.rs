@@ -82,41 +82,7 @@ pub(crate) fn object(id: &str, uses: &[&str]) -> RecordedObject {
 }
 
 pub(crate) fn instance(address: Address) -> Instance {
-    Instance {
-        address,
-        uid: "".into(),
-        generation: 0,
-        type_name: "thing".into(),
-        repetition: None,
-        moved_from: Arc::new([]),
-        each: None,
-        config: Template::default(),
-        inputs: crate::load::Inputs::default(),
-        publish: Arc::new([]),
-        references: Arc::new([]),
-        create_before_destroy: None,
-        prevent_destroy: false,
-        prevent_destroy_when: None,
-        ignore_changes: Arc::new([]),
-        preconditions: Arc::default(),
-        postconditions: Arc::default(),
-        triggers: Arc::new([]),
-        policies: crate::load::Policies::default(),
-        hooks: Arc::default(),
-        deletion_policy: DeletionPolicy::Delete,
-        drift: crate::load::Drift::default(),
-        import: None,
-        service_account: "".into(),
-        suspended: false,
-        timeouts: crate::load::Timeouts::default(),
-        replace_requested: "".into(),
-        reconcile_requested: "".into(),
-        record_annotation: "".into(),
-        has_finalizer: false,
-        deleting: false,
-        problems: Vec::new(),
-        source: None,
-    }
+    Instance::plain(address, "thing")
 }
 
 /// `word` or `name=value`; the value is JSON where it parses.
