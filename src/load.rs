@@ -33,7 +33,7 @@ pub use family::{Expansion, Family, Made, Members, Repeat, Repetition};
 pub use hook::{Hook, When};
 pub use inputs::{Data, Inputs};
 pub use intern::Interner;
-pub use own::Own;
+pub use own::{Own, WithSelf};
 pub use publish::Publication;
 pub use source::{Loaded, read};
 pub(crate) use suggest::closest;

@@ -362,14 +362,7 @@ impl Reading<'_> {
 
     fn conditions(&mut self, tree: &Tree, moment: Moment) -> Vec<Written> {
         let list = field(&["spec", "lifecycle", moment.field()]);
-        let items = match &tree.node {
-            Node::List(items) => items.as_slice(),
-            Node::Null => &[],
-            _ => {
-                self.wrong(tree, list.clone(), "a list");
-                &[]
-            }
-        };
+        let items = self.items(tree, &list);
         let mut conditions = Vec::with_capacity(items.len());
         for (index, item) in items.iter().enumerate() {
             let at = list.index(index);

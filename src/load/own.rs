@@ -31,6 +31,31 @@ impl Scope for Own<'_> {
     }
 }
 
+/// A scope in which `self` is an object.
+pub struct WithSelf<'a> {
+    /// The object.
+    pub object: &'a Value,
+    /// Everything else.
+    pub scope: &'a dyn Scope,
+}
+
+impl Scope for WithSelf<'_> {
+    fn object(&self, address: &Address) -> Option<Value> {
+        self.scope.object(address)
+    }
+
+    fn namespace(&self) -> Value {
+        self.scope.namespace()
+    }
+
+    fn variable(&self, variable: Variable) -> Option<Value> {
+        match variable {
+            Variable::Itself => Some(self.object.clone()),
+            other => self.scope.variable(other),
+        }
+    }
+}
+
 impl Instance {
     /// `count` of expressions: the index of an instance of a `count` family.
     pub(super) fn count(&self) -> Option<Value> {

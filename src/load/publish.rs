@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::expression::{Scope, Variable};
-use super::own::Own;
+use super::expression::Scope;
+use super::own::{Own, WithSelf};
 use super::{Instance, Template};
 use crate::model::data::Texts;
 use crate::model::{DataKind, DataRef, Diagnostic, Diagnostics, Path, Reason, Value};
@@ -30,7 +30,7 @@ pub type Published = BTreeMap<DataRef, Option<Texts>>;
 /// A diagnostic, with its place, for everything that cannot be published.
 pub fn evaluate(instance: &Instance, itself: &Value, others: &dyn Scope) -> Result<Published, Diagnostics> {
     let own = Own { instance, others };
-    let scope = Itself { itself, own: &own };
+    let scope = WithSelf { object: itself, scope: &own };
     let mut published = Published::new();
     let mut problems = Vec::new();
     for publication in instance.publish.iter() {
@@ -82,28 +82,5 @@ impl Publication {
             texts.insert(key.clone(), text);
         }
         Ok(known.then_some(texts))
-    }
-}
-
-/// The scope of expressions that may read `self`.
-struct Itself<'a> {
-    itself: &'a Value,
-    own: &'a Own<'a>,
-}
-
-impl Scope for Itself<'_> {
-    fn object(&self, address: &crate::model::Address) -> Option<Value> {
-        self.own.object(address)
-    }
-
-    fn namespace(&self) -> Value {
-        self.own.namespace()
-    }
-
-    fn variable(&self, variable: Variable) -> Option<Value> {
-        match variable {
-            Variable::Itself => Some(self.itself.clone()),
-            _ => self.own.variable(variable),
-        }
     }
 }

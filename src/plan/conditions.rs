@@ -1,8 +1,8 @@
 //! Conditions: whether what an object asks for holds. Used when a plan is made, and again when a step is carried out.
 
-use crate::load::expression::{Scope, Variable};
-use crate::load::{Condition, Instance, Own};
-use crate::model::{Address, Diagnostic, Diagnostics, Reason, Value};
+use crate::load::expression::Scope;
+use crate::load::{Condition, Instance, Own, WithSelf};
+use crate::model::{Diagnostic, Diagnostics, Reason, Value};
 
 /// What became of a list of conditions.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,31 +24,6 @@ pub fn before(instance: &Instance, scope: &dyn Scope) -> Checked {
 pub fn after(instance: &Instance, object: &Value, scope: &dyn Scope) -> Checked {
     let scope = &Own { instance, others: scope };
     check(instance, &instance.postconditions, Reason::PostconditionFailed, &WithSelf { object, scope })
-}
-
-/// A scope in which `self` is an object.
-pub struct WithSelf<'a> {
-    /// The object.
-    pub object: &'a Value,
-    /// Everything else.
-    pub scope: &'a dyn Scope,
-}
-
-impl Scope for WithSelf<'_> {
-    fn object(&self, address: &Address) -> Option<Value> {
-        self.scope.object(address)
-    }
-
-    fn namespace(&self) -> Value {
-        self.scope.namespace()
-    }
-
-    fn variable(&self, variable: Variable) -> Option<Value> {
-        match variable {
-            Variable::Itself => Some(self.object.clone()),
-            other => self.scope.variable(other),
-        }
-    }
 }
 
 fn check(instance: &Instance, conditions: &[Condition], reason: Reason, scope: &dyn Scope) -> Checked {

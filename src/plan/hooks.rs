@@ -2,13 +2,11 @@
 
 use crate::load::expression::{Scope, Variable};
 use crate::load::hook::{self, When};
-use crate::load::{Instance, Own, Template};
+use crate::load::{Instance, Own, Template, WithSelf};
 use crate::model::{
     Address, Diagnostic, Diagnostics, HookKind, InstanceKey, Path, Reason, RecordedHook, RecordedObject, Severity,
     Value,
 };
-
-use super::conditions::WithSelf;
 
 /// A hook that is to run, or why it cannot.
 #[derive(Clone, Debug)]

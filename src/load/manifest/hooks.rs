@@ -9,14 +9,7 @@ use crate::model::Path;
 impl Reading<'_> {
     pub(super) fn hooks(&mut self, tree: &Tree) -> Vec<hook::Written> {
         let list = field(&["spec", "hooks"]);
-        let items = match &tree.node {
-            Node::List(items) => items.as_slice(),
-            Node::Null => &[],
-            _ => {
-                self.wrong(tree, list.clone(), "a list");
-                &[]
-            }
-        };
+        let items = self.items(tree, &list);
         let mut hooks = Vec::with_capacity(items.len());
         for (index, item) in items.iter().enumerate() {
             let told = self.problems.len();
