@@ -98,3 +98,19 @@ fn every_scenario_has_a_title_of_its_own_and_names_its_trap() {
         assert!(other.is_none(), "{} and {} have one title", path.display(), other.unwrap_or_default().display());
     }
 }
+
+#[test]
+fn every_behaviour_that_users_rely_on_is_shown_by_files() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let text = fs::read_to_string(root.join("tests/scenarios/README.md")).unwrap();
+    let quoted = || text.split('`').skip(1).step_by(2);
+    let named: Vec<&str> = quoted().filter(|name| name.contains('/')).collect();
+    for name in &named {
+        let file = if name.starts_with("tests/") { root.join(name) } else { root.join("tests/scenarios").join(name) };
+        let file = if file.extension().is_some() { file } else { file.with_extension("txt") };
+        assert!(file.is_file(), "tests/scenarios/README.md names {name}, which is not there");
+    }
+    let numbered = text.lines().filter_map(|line| line.strip_prefix("| ")?.split(' ').next()?.parse::<u32>().ok());
+    assert_eq!(numbered.collect::<Vec<_>>(), (1..=62).collect::<Vec<_>>());
+    assert!(named.len() > 62, "most behaviours name a file");
+}

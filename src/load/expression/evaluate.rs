@@ -86,6 +86,8 @@ impl Slot {
         let whole = self.access.read(scope);
         let from = match self.how {
             How::Value => return whole.map(Found::value),
+            How::Shape => return whole.map(|value| Found::value(shape(value))),
+            How::Keys => return whole.map(|value| Found::value(keys(value))),
             // Whether there is such an attribute can be asked of everything but an absent object.
             How::Presence => self.access.segments.len().saturating_sub(1),
             How::Optional(from) => from,
@@ -104,7 +106,7 @@ impl Slot {
             None => Ok(None),
         };
         Ok(Some(match self.how {
-            How::Value => return converted(),
+            How::Value | How::Shape | How::Keys => return converted(),
             How::Presence => Box::<dyn Val>::try_from(cel::Value::Bool(value.is_some()))?,
             How::Optional(_) => match converted()? {
                 Some(value) => Box::new(CelOptional::of(value)),
@@ -112,6 +114,22 @@ impl Slot {
             },
         }))
     }
+}
+
+/// The value with nothing in its items, so that their marks do not count: how many there are is known though what they
+/// are is not. The mark of the whole stays.
+fn shape(value: Value) -> Value {
+    match value {
+        Value::List(items) => Value::list(items.iter().map(|_| Value::Null)),
+        Value::Map(items) => Value::map(items.keys().map(|name| (name.clone(), Value::Null))),
+        Value::Sensitive(inner) => shape(inner.as_ref().clone()).into_sensitive(),
+        other => other,
+    }
+}
+
+/// What a loop sees of a value: of a map its keys.
+fn keys(value: Value) -> Value {
+    if matches!(value.unmarked(), Value::Map(_)) { shape(value) } else { value }
 }
 
 /// Why the variable of a slot is unbound.

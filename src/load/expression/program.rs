@@ -36,10 +36,21 @@ pub(super) struct Slot {
 pub(super) enum How {
     /// Its value.
     Value,
+    /// How many there are in it, as `size(…)` does: its items may be unknown or sensitive.
+    Shape,
+    /// What a loop over it or `in` sees: the keys of a map, or a list with its items.
+    Keys,
     /// `has(…)`: whether there is one.
     Presence,
     /// `….?name`: its value as an optional, which is none when nothing stands at that segment or behind it.
     Optional(usize),
+}
+
+impl How {
+    /// Whether something of the value is read, and not only whether there is one.
+    pub(super) fn reads(self) -> bool {
+        matches!(self, Self::Value | Self::Shape | Self::Keys)
+    }
 }
 
 impl Program {
@@ -70,7 +81,7 @@ impl Program {
     pub(super) fn choices(&self) -> impl Iterator<Item = (&Access, Option<Choice>)> {
         self.slots.iter().map(|slot| {
             let whole = match slot.how {
-                How::Value => false,
+                How::Value | How::Shape | How::Keys => false,
                 How::Presence => slot.access.segments.len() <= 1,
                 How::Optional(from) => from == 0,
             };

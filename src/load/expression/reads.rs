@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use super::program::How;
 use super::{Access, Node, Part, Step, Template, Trail, Variable};
 use crate::model::{Path, Segment};
 
@@ -31,7 +30,7 @@ impl Node {
             Self::Literal(_) => {}
             Self::Path(access) => take(access),
             Self::Program(program) => {
-                let read = program.slots.iter().filter(|slot| slot.how == How::Value);
+                let read = program.slots.iter().filter(|slot| slot.how.reads());
                 read.for_each(|slot| take(&slot.access));
             }
             Self::Text(parts) => {
@@ -40,7 +39,7 @@ impl Node {
                         Part::Literal(_) => {}
                         Part::Path(access, _) => take(access),
                         Part::Program(program) => {
-                            let read = program.slots.iter().filter(|slot| slot.how == How::Value);
+                            let read = program.slots.iter().filter(|slot| slot.how.reads());
                             read.for_each(|slot| take(&slot.access));
                         }
                     }

@@ -55,16 +55,7 @@ impl Pass<'_> {
     }
 
     fn visit_here(&mut self, expression: &mut IdedExpr) -> Result<(), Problem> {
-        if let Some(ConstantPath { root, chosen, segments, how }) = self.constant_path(expression) {
-            if let Some(access) = names::resolve(&root, segments, self.interner)? {
-                let access = access.choosing_by(chosen);
-                // The first segment behind `resources` is the object's name, which is always read.
-                let how = match how {
-                    How::Optional(from) if root == "resources" => How::Optional(from.saturating_sub(1)),
-                    how => how,
-                };
-                expression.expr = Expr::Ident(self.slot(access, how));
-            }
+        if self.path(expression, How::Value)? {
             return Ok(());
         }
         match &mut expression.expr {
@@ -92,6 +83,29 @@ impl Pass<'_> {
         }
     }
 
+    /// Puts a variable in the place of a constant path, of which `asked` is read. Gives whether it is such a path.
+    fn path(&mut self, expression: &mut IdedExpr, asked: How) -> Result<bool, Problem> {
+        let Some(ConstantPath { root, chosen, segments, how }) = self.constant_path(expression) else {
+            return Ok(false);
+        };
+        if let Some(access) = names::resolve(&root, segments, self.interner)? {
+            let access = access.choosing_by(chosen);
+            let how = match how {
+                // The first segment behind `resources` is the object's name, which is always read.
+                How::Optional(from) if root == "resources" => How::Optional(from.saturating_sub(1)),
+                How::Value => asked,
+                how => how,
+            };
+            expression.expr = Expr::Ident(self.slot(access, how));
+        }
+        Ok(true)
+    }
+
+    /// Visits what an operation reads only this much of.
+    fn visit_for(&mut self, expression: &mut IdedExpr, asked: How) -> Result<(), Problem> {
+        if self.path(expression, asked)? { Ok(()) } else { self.visit(expression) }
+    }
+
     /// The variable that stands for a path.
     fn slot(&mut self, access: Access, how: How) -> String {
         let slot = Slot { access, how };
@@ -105,15 +119,18 @@ impl Pass<'_> {
     fn call(&mut self, expression: &mut IdedExpr) -> Result<(), Problem> {
         let Expr::Call(call) = &mut expression.expr else { return Ok(()) };
         functions::check(call)?;
+        let counts = call.func_name == "size";
+        let asked = if counts { How::Shape } else { How::Value };
         if let Some(target) = &mut call.target {
             let namespace =
                 matches!(&target.expr, Expr::Ident(name) if names::is_namespace(name) && !self.bound.contains(name));
             if !namespace {
-                self.visit(target)?;
+                self.visit_for(target, asked)?;
             }
         }
-        for arg in &mut call.args {
-            self.visit(arg)?;
+        let searched = call.func_name == operators::IN;
+        for (position, arg) in call.args.iter_mut().enumerate() {
+            self.visit_for(arg, if searched && position == 1 { How::Keys } else { asked })?;
         }
         functions::spell_out(call);
         budget::limit_call(expression);
@@ -122,7 +139,9 @@ impl Pass<'_> {
 
     fn comprehension(&mut self, expression: &mut IdedExpr) -> Result<(), Problem> {
         let Expr::Comprehension(loops) = &mut expression.expr else { return Ok(()) };
-        self.visit(&mut loops.iter_range)?;
+        // With two variables a loop sees the items of a map as well.
+        let asked = if loops.iter_var2.is_none() { How::Keys } else { How::Value };
+        self.visit_for(&mut loops.iter_range, asked)?;
         budget::limit_range(&mut loops.iter_range);
         self.visit(&mut loops.accu_init)?;
         let depth = self.bound.len();

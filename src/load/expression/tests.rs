@@ -205,6 +205,13 @@ fn marks_are_judged_before_anything_is_evaluated() {
             "${new.name + 'x'}",
             "${true ? 'a' : new.id}",
             "${size(new.items)}",
+            "${new.items.size()}",
+            "${size(new.id)}",
+            "${new.map(k, k)}",
+            "${'id' in new}",
+            "${new.items.map(i, 1)}",
+            "${new.all(k, new[k] != 1)}",
+            "${new.items}${size(new.items)}",
             "${[1].map(i, new)}",
             "${app_key.pem + 'x'}",
             "x ${app_key.pem}",
@@ -223,7 +230,14 @@ fn marks_are_judged_before_anything_is_evaluated() {
             id ${new.id}  =>  (unknown)
             ${new.name + 'x'}  =>  "nx"
             ${true ? 'a' : new.id}  =>  (unknown)
-            ${size(new.items)}  =>  (unknown)
+            ${size(new.items)}  =>  2
+            ${new.items.size()}  =>  2
+            ${size(new.id)}  =>  (unknown)
+            ${new.map(k, k)}  =>  ["id", "items", "name"]
+            ${'id' in new}  =>  true
+            ${new.items.map(i, 1)}  =>  (unknown)
+            ${new.all(k, new[k] != 1)}  =>  (unknown)
+            ${new.items}${size(new.items)}  =>  (unknown)
             ${[1].map(i, new)}  =>  (unknown)
             ${app_key.pem + 'x'}  =>  (sensitive "SECRETx")
             x ${app_key.pem}  =>  (sensitive "x SECRET")

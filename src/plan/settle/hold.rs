@@ -11,22 +11,40 @@ use crate::plan::scene::{Id, Scene, Subject};
 /// Holds destroys. Gives the replacements that must be blocked whole, and whether anything was held.
 pub(super) fn hold(scene: &Scene<'_>, drafts: &mut [Option<Draft>]) -> (Vec<(Id, Block)>, bool) {
     let mut changed = hold_leftovers_of_blocked(scene, drafts);
-    let mut search = Search { scene, user: vec![None; drafts.len()], open: Vec::new() };
-    for id in 0..drafts.len() {
-        search.start_from(id, drafts);
-    }
+    let mut search = Search { scene, user: vec![None; drafts.len()], waits: false, open: Vec::new() };
     let mut blocks = Vec::new();
-    while let Some(id) = search.open.pop() {
-        changed |= search.visit(id, drafts, &mut blocks);
+    // Who only waits comes last, so that its waiting is told of no object that something else keeps as well.
+    for waits in [false, true] {
+        search.waits = waits;
+        for id in 0..drafts.len() {
+            let only_waits = drafts[id].as_ref().is_some_and(only_waits);
+            if only_waits == waits {
+                search.start_from(id, drafts);
+            }
+        }
+        while let Some(id) = search.open.pop() {
+            changed |= search.visit(id, drafts, &mut blocks);
+        }
     }
     changed |= !blocks.is_empty();
     (blocks, changed)
+}
+
+/// Whether an object is blocked only until something else of this plan is applied, or held because of such a one.
+fn only_waits(draft: &Draft) -> bool {
+    let waits = |block: &Block| {
+        let reason = matches!(block.reason(), Reason::DependencyNotReady | Reason::StillUsed);
+        reason && block.leading().severity == Severity::Warning
+    };
+    draft.block.as_deref().is_some_and(waits)
 }
 
 struct Search<'s, 'a> {
     scene: &'s Scene<'a>,
     /// Because of whom the destroys of an object are held.
     user: Vec<Option<Id>>,
+    /// Whether all who are searched from only wait.
+    waits: bool,
     open: Vec<Id>,
 }
 
@@ -122,10 +140,25 @@ impl Search<'_, '_> {
             let waits = Diagnostic::warning(scene.address(id), Reason::Waiting, what);
             return Block::held(waits).waiting_for([user]);
         }
+        // Neither would ever go first, so a person has to solve it.
+        let deadlock = self.waits
+            && drafts[id].as_ref().is_some_and(|draft| draft.action == Action::Replace && !draft.create_first)
+            && self.waits_for(user, id, drafts);
         let (what, hint) = match why {
             Some(Reason::NotSelected) => (
                 format!("still used by `{user_address}`, which is not selected"),
                 format!("select it too: `--target {user_address}`"),
+            ),
+            Some(_) if deadlock => (
+                format!("still used by `{user_address}`, which waits for this very replacement"),
+                format!(
+                    "set `lifecycle.createBeforeDestroy: true` here, so that the new object is made first, or let \
+                     `{user_address}` not hang on it until this is done"
+                ),
+            ),
+            Some(_) if self.waits => (
+                format!("still used by `{user_address}`, which waits for something that is not applied yet"),
+                format!("nothing need be done: it goes once `{user_address}` has changed"),
             ),
             Some(reason) => (
                 format!("still used by `{user_address}`, which is blocked: {reason}"),
@@ -137,8 +170,33 @@ impl Search<'_, '_> {
             ),
             None => (format!("still used by `{user_address}`"), format!("wait until `{user_address}` is gone")),
         };
-        let diagnostic = Diagnostic::error(scene.address(id), Reason::StillUsed, what).hint(hint);
+        let mut diagnostic = Diagnostic::error(scene.address(id), Reason::StillUsed, what).hint(hint);
+        if self.waits && !deadlock {
+            diagnostic.severity = Severity::Warning;
+        }
         Block::held(diagnostic).waiting_for([user])
+    }
+
+    /// Whether a blocked object waits for a change of another one, be it through others.
+    fn waits_for(&self, user: Id, id: Id, drafts: &[Option<Draft>]) -> bool {
+        let mut seen = vec![false; drafts.len()];
+        let mut open = vec![user];
+        while let Some(here) = open.pop() {
+            if here == id || (self.scene.is_junction(here) && self.scene.members(here).any(|member| member == id)) {
+                return true;
+            }
+            let block = drafts[here].as_ref().and_then(|draft| draft.block.as_ref());
+            let next: Vec<Id> = match block {
+                Some(block) => block.waiting_for.clone(),
+                None => self.scene.wants.of(here).collect(),
+            };
+            for next in next {
+                if !std::mem::replace(&mut seen[next], true) {
+                    open.push(next);
+                }
+            }
+        }
+        false
     }
 }
 

@@ -91,6 +91,47 @@ fn replies_that_were_tampered_with_are_refused() {
     assert_eq!(sandbox.recorded(), [""; 0]);
 }
 
+/// A triangle of create-before-destroy objects, all of them replaced when the version changes.
+fn triangle(version: u32) -> String {
+    let one = |name: &str, value: &str| {
+        format!(
+            "---\napiVersion: purlin.dev/v1alpha1\nkind: Resource\nmetadata: {{ name: {name} }}\nspec:\n  \
+             type: terraform_data\n  config: {{ triggers_replace: \"{value}\" }}\n  \
+             lifecycle: {{ createBeforeDestroy: true }}\n"
+        )
+    };
+    one("a", &version.to_string()) + &one("b", "${a.id}") + &one("c", "${a.id + b.id}")
+}
+
+#[test]
+fn a_saved_plan_keeps_both_halves_of_create_first_replacements() {
+    let sandbox = Sandbox::new();
+    sandbox.write("files/objects.yaml", &triangle(1));
+    sandbox.ok(&["apply", "-f", "files", "--yes"]);
+    sandbox.write("files/objects.yaml", &triangle(2));
+    sandbox.ok(&["plan", "-f", "files", "--out", "plan.json"]);
+    let events = sandbox.events(&["apply", "plan.json", "-o", "json"]);
+    let finished: Vec<_> = events.iter().filter(|event| event["event"] == "finished").collect();
+    let steps: Vec<_> = finished.iter().map(|event| event["node"].as_str().unwrap()).collect();
+    assert_eq!(steps, ["a create", "b create", "c create", "c destroy", "b destroy", "a destroy"]);
+    assert_eq!(sandbox.recorded(), ["a", "b", "c"]);
+}
+
+#[test]
+fn a_saved_plan_forgets_what_is_to_stay() {
+    let sandbox = Sandbox::new();
+    let orphaned = manifest("b", &[]) + "  deletionPolicy: Orphan\n";
+    sandbox.write("files/objects.yaml", &(manifest("a", &[]) + &orphaned));
+    sandbox.ok(&["apply", "-f", "files", "--yes"]);
+    sandbox.write("files/objects.yaml", &manifest("a", &[]));
+    sandbox.ok(&["plan", "-f", "files", "--out", "plan.json"]);
+    let events = sandbox.events(&["apply", "plan.json", "-o", "json"]);
+    let finished: Vec<_> = events.iter().filter(|event| event["event"] == "finished").collect();
+    assert_eq!(finished.len(), 1, "{events:?}");
+    assert_eq!(finished[0]["operation"], "forget");
+    assert_eq!(sandbox.recorded(), ["a"]);
+}
+
 #[test]
 fn selection_and_refresh_are_saved_too() {
     let sandbox = planned();
