@@ -19,6 +19,7 @@ pub mod load;
 pub mod plan;
 pub mod graph;
 pub mod process;
+pub mod cty;
 pub mod driver;
 pub mod execute;
 pub mod store;

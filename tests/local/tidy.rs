@@ -14,7 +14,8 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("plan", &["model", "api", "load"]),
     ("graph", &["model", "api", "load", "plan"]),
     ("process", &["model"]),
-    ("driver", &["model", "process"]),
+    ("cty", &["model"]),
+    ("driver", &["model", "process", "cty"]),
     ("execute", &["model", "api", "load", "plan", "graph", "process", "driver"]),
     ("store", &["model", "api", "process", "execute"]),
     ("controller", &["model", "api", "load", "plan", "graph", "process", "driver", "execute", "store"]),
@@ -22,7 +23,7 @@ const LAYERS: &[(&str, &[&str])] = &[
 ];
 
 /// Modules that are pure: no I/O, no clock, no randomness, no Kubernetes client.
-const PURE: &[&str] = &["model", "plan", "graph"];
+const PURE: &[&str] = &["model", "plan", "graph", "cty"];
 const IMPURE_CRATES: &[&str] = &["tokio", "kube", "axum", "rusqlite", "tonic", "hyper", "tower"];
 const IMPURE_STD: &[&str] = &["fs", "net", "process", "env", "thread"];
 

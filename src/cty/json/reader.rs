@@ -1,0 +1,214 @@
+//! Reading JSON with all digits of its numbers, and with limits.
+
+use std::borrow::Cow;
+
+use crate::cty::{MAX_DEPTH, MAX_PLACES, ValueError};
+
+/// What is left to read.
+#[derive(Clone)]
+pub(super) struct Reader<'a> {
+    text: &'a str,
+    at: usize,
+    depth: usize,
+    places: usize,
+}
+
+/// A value without parts.
+pub(super) enum Scalar<'a> {
+    String(Cow<'a, str>),
+    /// As it is written.
+    Number(&'a str),
+    Bool(bool),
+}
+
+impl<'a> Reader<'a> {
+    pub fn new(text: &'a str) -> Self {
+        Self { text, at: 0, depth: 0, places: 0 }
+    }
+
+    /// Runs `read` for one place of the value, one level deeper, within the limits.
+    pub fn deeper<T>(&mut self, read: impl FnOnce(&mut Self) -> Result<T, ValueError>) -> Result<T, ValueError> {
+        self.places += 1;
+        if self.depth >= MAX_DEPTH || self.places > MAX_PLACES {
+            return Err(ValueError::new("the value is too deep or has too many places"));
+        }
+        self.depth += 1;
+        let result = read(self);
+        self.depth -= 1;
+        result
+    }
+
+    /// Counts the places that a copy of this reader has read.
+    pub fn count(&mut self, copy: &Self) {
+        self.places = self.places.max(copy.places);
+    }
+
+    /// That nothing follows.
+    pub fn end(&mut self) -> Result<(), ValueError> {
+        match self.peek() {
+            None => Ok(()),
+            Some(_) => Err(self.malformed()),
+        }
+    }
+
+    /// The next byte after spaces, which stays.
+    fn peek(&mut self) -> Option<u8> {
+        let rest = &self.text.as_bytes()[self.at..];
+        self.at += rest.iter().take_while(|byte| matches!(byte, b' ' | b'\t' | b'\n' | b'\r')).count();
+        self.text.as_bytes().get(self.at).copied()
+    }
+
+    fn malformed(&self) -> ValueError {
+        ValueError::new(format!("malformed JSON at byte {}", self.at))
+    }
+
+    /// Takes `wanted` if it comes.
+    fn takes(&mut self, wanted: u8) -> bool {
+        let comes = self.peek() == Some(wanted);
+        self.at += usize::from(comes);
+        comes
+    }
+
+    /// Takes the word if it comes.
+    fn takes_word(&mut self, word: &str) -> bool {
+        self.peek();
+        let comes = self.text[self.at..].starts_with(word);
+        self.at += if comes { word.len() } else { 0 };
+        comes
+    }
+
+    /// Takes a null if it comes.
+    pub fn null(&mut self) -> Result<bool, ValueError> {
+        match self.peek() {
+            Some(b'n') if self.takes_word("null") => Ok(true),
+            Some(b'n') | None => Err(self.malformed()),
+            Some(_) => Ok(false),
+        }
+    }
+
+    /// Takes a text, a number or a boolean; `None`, with nothing taken, when something with parts comes.
+    pub fn scalar(&mut self) -> Result<Option<Scalar<'a>>, ValueError> {
+        Ok(Some(match self.peek() {
+            Some(b'"') => Scalar::String(self.string()?),
+            Some(b't') if self.takes_word("true") => Scalar::Bool(true),
+            Some(b'f') if self.takes_word("false") => Scalar::Bool(false),
+            Some(b'-' | b'0'..=b'9') => Scalar::Number(self.number()?),
+            Some(b'[' | b'{') => return Ok(None),
+            _ => return Err(self.malformed()),
+        }))
+    }
+
+    fn number(&mut self) -> Result<&'a str, ValueError> {
+        let rest = &self.text[self.at..];
+        let part = |byte: u8| matches!(byte, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E');
+        let written = &rest[..rest.bytes().take_while(|byte| part(*byte)).count()];
+        if !is_number(written) {
+            return Err(self.malformed());
+        }
+        self.at += written.len();
+        Ok(written)
+    }
+
+    fn string(&mut self) -> Result<Cow<'a, str>, ValueError> {
+        let rest = &self.text[self.at..];
+        let mut escaped = false;
+        let mut has_escapes = false;
+        let end = rest.bytes().skip(1).position(|byte| {
+            let closes = byte == b'"' && !escaped;
+            escaped = byte == b'\\' && !escaped;
+            has_escapes |= escaped || byte < b' ';
+            closes
+        });
+        let literal = &rest[..end.ok_or_else(|| self.malformed())? + 2];
+        let string = if has_escapes {
+            Cow::Owned(serde_json::from_str(literal).map_err(|_| self.malformed())?)
+        } else {
+            Cow::Borrowed(&literal[1..literal.len() - 1])
+        };
+        self.at += literal.len();
+        Ok(string)
+    }
+
+    /// Takes an array, each item by `read`.
+    pub fn items(
+        &mut self,
+        required: &dyn Fn() -> ValueError,
+        mut read: impl FnMut(&mut Self) -> Result<(), ValueError>,
+    ) -> Result<(), ValueError> {
+        self.sequence([b'[', b']'], required, |reader| read(reader))
+    }
+
+    /// Takes an object, each value by `read`, which gets its key.
+    pub fn entries(
+        &mut self,
+        required: &dyn Fn() -> ValueError,
+        mut read: impl FnMut(&mut Self, &str) -> Result<(), ValueError>,
+    ) -> Result<(), ValueError> {
+        self.sequence([b'{', b'}'], required, |reader| {
+            if reader.peek() != Some(b'"') {
+                return Err(reader.malformed());
+            }
+            let key = reader.string()?;
+            if !reader.takes(b':') {
+                return Err(reader.malformed());
+            }
+            read(reader, &key)
+        })
+    }
+
+    fn sequence(
+        &mut self,
+        [open, close]: [u8; 2],
+        required: &dyn Fn() -> ValueError,
+        mut read: impl FnMut(&mut Self) -> Result<(), ValueError>,
+    ) -> Result<(), ValueError> {
+        if !self.takes(open) {
+            return Err(required());
+        }
+        if self.takes(close) {
+            return Ok(());
+        }
+        loop {
+            read(self)?;
+            if self.takes(close) {
+                return Ok(());
+            }
+            if !self.takes(b',') {
+                return Err(self.malformed());
+            }
+        }
+    }
+
+    /// Passes over whatever comes.
+    pub fn skip(&mut self) -> Result<(), ValueError> {
+        self.deeper(|reader| {
+            let never = || ValueError::new("malformed JSON");
+            match reader.peek() {
+                Some(b'[') => reader.items(&never, Self::skip),
+                Some(b'{') => reader.entries(&never, |reader, _| reader.skip()),
+                _ if reader.null()? => Ok(()),
+                _ => reader.scalar().map(drop),
+            }
+        })
+    }
+
+    /// The text of whatever comes, passed over.
+    pub fn skipped(&mut self) -> Result<&'a str, ValueError> {
+        self.peek();
+        let start = self.at;
+        self.skip()?;
+        Ok(&self.text[start..self.at])
+    }
+}
+
+/// Whether JSON allows a number to be written so.
+fn is_number(text: &str) -> bool {
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let (mantissa, exponent) = text.split_once(['e', 'E']).map_or((text, None), |(m, e)| (m, Some(e)));
+    let (whole, fraction) = mantissa.split_once('.').map_or((mantissa, None), |(w, f)| (w, Some(f)));
+    let whole = whole.strip_prefix('-').unwrap_or(whole);
+    digits(whole)
+        && (whole == "0" || !whole.starts_with('0'))
+        && fraction.is_none_or(digits)
+        && exponent.is_none_or(|exponent| digits(exponent.strip_prefix(['-', '+']).unwrap_or(exponent)))
+}

@@ -1,0 +1,89 @@
+//! States as go-cty writes them, broken ones, and whatever comes.
+
+use proptest::prelude::*;
+
+use super::{Unsupported, decode, encode};
+use crate::cty::tests::typed_value;
+use crate::cty::{Type, Value};
+
+fn read(json: &str, ty: &Type) -> Result<Value, String> {
+    decode(json.as_bytes(), ty, Unsupported::Refuse).map_err(|error| error.to_string())
+}
+
+#[test]
+fn states_keep_every_digit_and_type() {
+    let ty = Type::object([
+        ("any", Type::Dynamic),
+        ("big", Type::Number),
+        ("set", Type::Set(Type::String.into())),
+        ("text", Type::String),
+    ]);
+    let json = r#"{"any":{"value":["a",null],"type":["list","string"]},"big":123456789012345678901234567890.5,"set":["a","b"],"text":"\u003cx\u003e \"é\"\n"}"#;
+    let value = read(json, &ty).unwrap();
+    assert_eq!(encode(&value, &ty).unwrap(), json);
+    let other_order = r#" { "any" : { "type": ["list","string"], "value": ["a", null] }, "set": ["b","a","b"],
+        "text": "<x> \"\u00e9\"\n", "big": 1.234567890123456789012345678905e29 } "#;
+    assert_eq!(read(other_order, &ty).unwrap(), value);
+}
+
+#[test]
+fn attributes_come_and_go_with_schemas() {
+    let ty = Type::object([("a", Type::String), ("b", Type::Bool)]);
+    assert_eq!(read(r#"{"a":"x"}"#, &ty).unwrap(), Value::object([("a", "x".into()), ("b", Value::Null)]));
+    assert_eq!(read(r#"{"c":{"d":[1]}}"#, &ty).unwrap_err(), "c: there is no such attribute in the schema");
+    let left_out = decode(br#"{"a":"x","c":{"d":[1,"]"]}}"#, &ty, Unsupported::LeaveOut).unwrap();
+    assert_eq!(left_out, Value::object([("a", "x".into()), ("b", Value::Null)]));
+}
+
+#[test]
+fn scalars_are_converted_as_cty_does() {
+    assert_eq!(read("\"1\"", &Type::Bool).unwrap(), true.into());
+    assert_eq!(read("\"12\"", &Type::Number).unwrap(), 12.into());
+    assert_eq!(read("12.50", &Type::String).unwrap(), "12.50".into());
+    assert_eq!(read("1", &Type::Bool).unwrap_err(), "bool is required");
+}
+
+#[test]
+fn what_is_wrong_is_told_with_its_place() {
+    let ty = Type::object([("rule", Type::List(Type::object([("port", Type::Number)]).into()))]);
+    for (json, expected) in [
+        ("", "malformed JSON at byte 0"),
+        ("[]", "an object is required"),
+        (r#"{"rule":[{"port":true}]}"#, "rule[0].port: number is required"),
+        (r#"{"rule":[{"port":1}"#, "rule: malformed JSON at byte 19"),
+        (r#"{"rule":{}}"#, "rule: list of object is required"),
+        (r#"{"rule":[]} x"#, "malformed JSON at byte 12"),
+        (r#"{"rule":[{"port":01}]}"#, "rule[0].port: malformed JSON at byte 17"),
+        (r#"{"rule":nul}"#, "rule: malformed JSON at byte 8"),
+        (r#"{"rule":[],}"#, "malformed JSON at byte 11"),
+    ] {
+        assert_eq!(read(json, &ty).unwrap_err(), expected, "{json}");
+    }
+    assert_eq!(encode(&Value::UNKNOWN, &Type::Bool).unwrap_err().to_string(), "the value is not known");
+}
+
+#[test]
+fn hostile_depth_is_refused() {
+    let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
+    let ty = Type::object([("a", Type::String)]);
+    let json = format!("{{\"x\":{deep}}}");
+    let error = decode(json.as_bytes(), &ty, Unsupported::LeaveOut).unwrap_err();
+    assert!(error.what.contains("too deep"), "{error}");
+    let nested = r#"{"type":"dynamic","value":"#.repeat(1000) + "null" + &"}".repeat(1000);
+    assert!(read(&nested, &Type::Dynamic).unwrap_err().contains("too deep"));
+}
+
+proptest! {
+    #[test]
+    fn what_is_written_is_read_back((ty, value) in typed_value()) {
+        let known = value.unknown_as_null();
+        let json = encode(&known, &ty).unwrap();
+        prop_assert_eq!(read(&json, &ty).unwrap(), known);
+        prop_assert!(serde_json::from_str::<serde_json::Value>(&json).is_ok(), "{}", json);
+    }
+
+    #[test]
+    fn any_text_does_no_harm(json in "[\\[\\]{}\":,0-9eE.a-z \\\\u-]{0,40}", (ty, _) in typed_value()) {
+        let _ = read(&json, &ty);
+    }
+}

@@ -1,0 +1,176 @@
+//! Reading msgpack byte by byte, with limits.
+
+use rmp::Marker;
+
+use crate::cty::{MAX_DEPTH, MAX_PLACES, ValueError};
+
+/// What is left to read.
+pub(super) struct Reader<'a> {
+    rest: &'a [u8],
+    depth: usize,
+    places: usize,
+}
+
+impl<'a> Reader<'a> {
+    pub fn new(bytes: &'a [u8]) -> Self {
+        Self { rest: bytes, depth: 0, places: 0 }
+    }
+
+    /// Runs `read` for one place of the value, one level deeper, within the limits.
+    pub fn deeper<T>(&mut self, read: impl FnOnce(&mut Self) -> Result<T, ValueError>) -> Result<T, ValueError> {
+        self.places += 1;
+        if self.depth >= MAX_DEPTH || self.places > MAX_PLACES {
+            return Err(ValueError::new("the value is too deep or has too many places"));
+        }
+        self.depth += 1;
+        let result = read(self);
+        self.depth -= 1;
+        result
+    }
+
+    /// The next marker, which stays.
+    pub fn peek(&self) -> Result<Marker, ValueError> {
+        self.rest.first().map(|byte| Marker::from_u8(*byte)).ok_or_else(cut)
+    }
+
+    /// The next marker, which is taken.
+    pub fn marker(&mut self) -> Result<Marker, ValueError> {
+        let marker = self.peek()?;
+        self.rest = &self.rest[1..];
+        Ok(marker)
+    }
+
+    /// The next bytes.
+    pub fn take(&mut self, count: usize) -> Result<&'a [u8], ValueError> {
+        let (taken, rest) = self.rest.split_at_checked(count).ok_or_else(cut)?;
+        self.rest = rest;
+        Ok(taken)
+    }
+
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], ValueError> {
+        let (taken, rest) = self.rest.split_first_chunk().ok_or_else(cut)?;
+        self.rest = rest;
+        Ok(*taken)
+    }
+
+    pub fn u8(&mut self) -> Result<u8, ValueError> {
+        self.array().map(u8::from_be_bytes)
+    }
+
+    pub fn u16(&mut self) -> Result<u16, ValueError> {
+        self.array().map(u16::from_be_bytes)
+    }
+
+    pub fn u32(&mut self) -> Result<u32, ValueError> {
+        self.array().map(u32::from_be_bytes)
+    }
+
+    pub fn u64(&mut self) -> Result<u64, ValueError> {
+        self.array().map(u64::from_be_bytes)
+    }
+
+    /// The whole number that begins with `marker`; `None` when it begins none.
+    pub fn integer(&mut self, marker: Marker) -> Result<Option<i128>, ValueError> {
+        Ok(Some(match marker {
+            Marker::FixPos(small) => small.into(),
+            Marker::FixNeg(small) => small.into(),
+            Marker::U8 => self.u8()?.into(),
+            Marker::U16 => self.u16()?.into(),
+            Marker::U32 => self.u32()?.into(),
+            Marker::U64 => self.u64()?.into(),
+            Marker::I8 => self.array().map(i8::from_be_bytes)?.into(),
+            Marker::I16 => self.array().map(i16::from_be_bytes)?.into(),
+            Marker::I32 => self.array().map(i32::from_be_bytes)?.into(),
+            Marker::I64 => self.array().map(i64::from_be_bytes)?.into(),
+            _ => return Ok(None),
+        }))
+    }
+
+    /// The text or bytes that begin with `marker`; `None` when it begins neither.
+    pub fn bytes(&mut self, marker: Marker) -> Result<Option<&'a [u8]>, ValueError> {
+        let length = match marker {
+            Marker::FixStr(length) => length.into(),
+            Marker::Str8 | Marker::Bin8 => self.u8()?.into(),
+            Marker::Str16 | Marker::Bin16 => self.u16()?.into(),
+            Marker::Str32 | Marker::Bin32 => self.u32()? as usize,
+            _ => return Ok(None),
+        };
+        self.take(length).map(Some)
+    }
+
+    /// How many elements the array that comes has; `None` when something else comes.
+    pub fn array_length(&mut self) -> Result<Option<usize>, ValueError> {
+        Ok(Some(match self.marker()? {
+            Marker::FixArray(length) => length.into(),
+            Marker::Array16 => self.u16()?.into(),
+            Marker::Array32 => self.u32()? as usize,
+            _ => return Ok(None),
+        }))
+    }
+
+    /// How many entries the map that comes has; `None` when something else comes.
+    pub fn map_length(&mut self) -> Result<Option<usize>, ValueError> {
+        Ok(Some(match self.marker()? {
+            Marker::FixMap(length) => length.into(),
+            Marker::Map16 => self.u16()?.into(),
+            Marker::Map32 => self.u32()? as usize,
+            _ => return Ok(None),
+        }))
+    }
+
+    /// The extension that comes, its type and its bytes; `None`, with nothing taken, when something else comes.
+    pub fn extension(&mut self) -> Result<Option<(i8, &'a [u8])>, ValueError> {
+        let fixed = match self.peek()? {
+            Marker::FixExt1 => Some(1),
+            Marker::FixExt2 => Some(2),
+            Marker::FixExt4 => Some(4),
+            Marker::FixExt8 => Some(8),
+            Marker::FixExt16 => Some(16),
+            Marker::Ext8 | Marker::Ext16 | Marker::Ext32 => None,
+            _ => return Ok(None),
+        };
+        let marker = self.marker()?;
+        let length = match (fixed, marker) {
+            (Some(length), _) => length,
+            (None, Marker::Ext8) => self.u8()?.into(),
+            (None, Marker::Ext16) => self.u16()?.into(),
+            _ => self.u32()? as usize,
+        };
+        let kind = self.array().map(i8::from_be_bytes)?;
+        Ok(Some((kind, self.take(length)?)))
+    }
+
+    /// Passes over whatever comes.
+    pub fn skip(&mut self) -> Result<(), ValueError> {
+        self.deeper(|reader| {
+            if reader.extension()?.is_some() {
+                return Ok(());
+            }
+            let inner = match reader.peek()? {
+                Marker::FixArray(_) | Marker::Array16 | Marker::Array32 => reader.array_length()?.unwrap_or(0),
+                Marker::FixMap(_) | Marker::Map16 | Marker::Map32 => 2 * reader.map_length()?.unwrap_or(0),
+                _ => {
+                    let marker = reader.marker()?;
+                    if reader.integer(marker)?.is_none() && reader.bytes(marker)?.is_none() {
+                        match marker {
+                            Marker::F32 => reader.take(4).map(drop)?,
+                            Marker::F64 => reader.take(8).map(drop)?,
+                            _ => {}
+                        }
+                    }
+                    0
+                }
+            };
+            (0..inner).try_for_each(|_| reader.skip())
+        })
+    }
+
+    /// How much memory to set aside for `claimed` elements: an element takes at least one byte of what is left.
+    pub fn capacity(&self, claimed: usize) -> usize {
+        claimed.min(self.rest.len()).min(1024)
+    }
+}
+
+fn cut() -> ValueError {
+    ValueError::new("the encoding ends in the middle of a value")
+}

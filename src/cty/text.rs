@@ -1,0 +1,54 @@
+//! Texts: the one form of Unicode in which they are compared, and how they stand in JSON.
+
+use std::sync::Arc;
+
+use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfc_quick};
+
+/// The text in normalization form C. Two texts that look alike are equal then; without it, what one side composes and
+/// the other does not would differ for ever.
+pub(super) fn normalized(text: &str) -> Arc<str> {
+    if text.is_ascii() || is_nfc_quick(text.chars()) == IsNormalized::Yes {
+        return text.into();
+    }
+    text.nfc().collect::<String>().into()
+}
+
+/// Writes a JSON text with the escapes that Go's encoder chooses, `<`, `>` and `&` included: the encodings of types and
+/// states are compared by their bytes.
+pub(super) fn write_json(text: &str, out: &mut String) {
+    out.push('"');
+    for letter in text.chars() {
+        match letter {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\u{8}' => out.push_str("\\b"),
+            '\u{c}' => out.push_str("\\f"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            '\0'..='\u{1f}' | '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => {
+                out.push_str(&format!("\\u{:04x}", u32::from(letter)));
+            }
+            other => out.push(other),
+        }
+    }
+    out.push('"');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn composed_and_decomposed_letters_are_one() {
+        assert_eq!(&*normalized("cafe\u{301}"), "caf\u{e9}");
+        assert_eq!(&*normalized("caf\u{e9}"), "caf\u{e9}");
+    }
+
+    #[test]
+    fn what_html_could_read_is_escaped() {
+        let mut out = String::new();
+        write_json("<a href=\"x\">\n\u{1}\u{2028}\u{7f}é", &mut out);
+        assert_eq!(out, "\"\\u003ca href=\\\"x\\\"\\u003e\\n\\u0001\\u2028\u{7f}é\"");
+    }
+}

@@ -1,0 +1,272 @@
+//! Values.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::{Decimal, Set, Type, text};
+
+/// A value. Cloning is cheap: everything large is shared.
+///
+/// A value has the shape of its type and does not repeat it. Null and unknown are of whatever type stands beside them;
+/// at a dynamic place [`Value::Dynamic`] tells the type, and without it a null or unknown value there has none.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Value {
+    /// Absent.
+    #[default]
+    Null,
+    /// Known only after an apply.
+    Unknown(Refinement),
+    /// A boolean.
+    Bool(bool),
+    /// A number.
+    Number(Decimal),
+    /// A text, in normalization form C: make it with [`Value::string`].
+    String(Arc<str>),
+    /// A list.
+    List(Arc<[Value]>),
+    /// A set.
+    Set(Set),
+    /// A tuple.
+    Tuple(Arc<[Value]>),
+    /// A map, its keys in normalization form C.
+    Map(Arc<BTreeMap<Arc<str>, Value>>),
+    /// An object: every attribute of its type is there.
+    Object(Arc<BTreeMap<Arc<str>, Value>>),
+    /// What stands at a dynamic place, with its type. Never of the type `dynamic` itself.
+    Dynamic(Arc<Typed>),
+}
+
+/// A value with its type.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Typed {
+    /// The type.
+    pub ty: Type,
+    /// A value of that type.
+    pub value: Value,
+}
+
+/// What is known of an unknown value. It is a promise of the provider and no part of the value: two unknown values are
+/// equal whatever is known of them.
+#[derive(Clone, Debug, Default)]
+pub struct Refinement(Option<Arc<Bounds>>);
+
+/// The parts of a refinement.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Bounds {
+    /// It will not be null.
+    pub not_null: bool,
+    /// A text will begin with this.
+    pub prefix: Option<Arc<str>>,
+    /// A number will be at least this; `true`: or equal to it.
+    pub lower: Option<(Decimal, bool)>,
+    /// A number will be at most this; `true`: or equal to it.
+    pub upper: Option<(Decimal, bool)>,
+    /// A collection will have at least so many elements.
+    pub min_length: Option<u64>,
+    /// A collection will have at most so many elements.
+    pub max_length: Option<u64>,
+}
+
+impl PartialEq for Refinement {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Refinement {}
+
+impl Refinement {
+    /// The refinement of the given bounds.
+    pub(super) fn new(bounds: Bounds) -> Self {
+        Self((bounds != Bounds::default()).then(|| Arc::new(bounds)))
+    }
+
+    /// Whether the value promised may be this one. An unknown one may.
+    pub fn admits(&self, value: &Value) -> bool {
+        let Some(bounds) = &self.0 else { return true };
+        let length = |length: usize| {
+            let length = length as u64;
+            bounds.min_length.is_none_or(|least| least <= length) && bounds.max_length.is_none_or(|most| length <= most)
+        };
+        match value {
+            Value::Null => !bounds.not_null,
+            Value::String(text) => bounds.prefix.as_ref().is_none_or(|prefix| text.starts_with(&**prefix)),
+            Value::Number(number) => {
+                let above = |(least, or_equal): &(Decimal, bool)| least < number || (*or_equal && least == number);
+                let below = |(most, or_equal): &(Decimal, bool)| number < most || (*or_equal && most == number);
+                bounds.lower.as_ref().is_none_or(above) && bounds.upper.as_ref().is_none_or(below)
+            }
+            Value::List(items) => length(items.len()),
+            Value::Set(items) => length(items.len()),
+            Value::Map(entries) => length(entries.len()),
+            _ => true,
+        }
+    }
+}
+
+impl Value {
+    /// An unknown value of which nothing else is known.
+    pub const UNKNOWN: Self = Self::Unknown(Refinement(None));
+
+    /// A text.
+    pub fn string(text: &str) -> Self {
+        Self::String(text::normalized(text))
+    }
+
+    /// A list.
+    pub fn list(items: impl IntoIterator<Item = Self>) -> Self {
+        Self::List(items.into_iter().collect())
+    }
+
+    /// A set.
+    pub fn set(items: impl IntoIterator<Item = Self>) -> Self {
+        Self::Set(Set::new(items.into_iter().collect()))
+    }
+
+    /// A map.
+    pub fn map<K: AsRef<str>>(entries: impl IntoIterator<Item = (K, Self)>) -> Self {
+        let entries = entries.into_iter().map(|(key, item)| (text::normalized(key.as_ref()), item));
+        Self::Map(Arc::new(entries.collect()))
+    }
+
+    /// An object.
+    pub fn object<K: Into<Arc<str>>>(attributes: impl IntoIterator<Item = (K, Self)>) -> Self {
+        Self::Object(Arc::new(attributes.into_iter().map(|(name, item)| (name.into(), item)).collect()))
+    }
+
+    /// What stands at a dynamic place: the value with its type. A value of the type `dynamic` has its type already.
+    pub fn dynamic(ty: Type, value: Self) -> Self {
+        if ty == Type::Dynamic { value } else { Self::Dynamic(Arc::new(Typed { ty, value })) }
+    }
+
+    /// The value without the type that it carries at a dynamic place.
+    pub fn bare(&self) -> &Self {
+        match self {
+            Self::Dynamic(typed) => &typed.value,
+            other => other,
+        }
+    }
+
+    /// Whether it is null, of whatever type.
+    pub fn is_null(&self) -> bool {
+        matches!(self.bare(), Self::Null)
+    }
+
+    /// Whether it is unknown as a whole.
+    pub fn is_unknown(&self) -> bool {
+        matches!(self.bare(), Self::Unknown(_))
+    }
+
+    /// Whether it is, or contains, something unknown.
+    pub fn has_unknown(&self) -> bool {
+        match self {
+            Self::Unknown(_) => true,
+            Self::Null | Self::Bool(_) | Self::Number(_) | Self::String(_) => false,
+            Self::List(items) | Self::Tuple(items) => items.iter().any(Self::has_unknown),
+            Self::Set(items) => items.iter().any(Self::has_unknown),
+            Self::Map(entries) | Self::Object(entries) => entries.values().any(Self::has_unknown),
+            Self::Dynamic(typed) => typed.value.has_unknown(),
+        }
+    }
+
+    /// The value with every unknown place made null, as a result is kept whose provider left places unknown.
+    #[must_use]
+    pub fn unknown_as_null(&self) -> Self {
+        if !self.has_unknown() {
+            return self.clone();
+        }
+        match self {
+            Self::Unknown(_) => Self::Null,
+            Self::List(items) => Self::list(items.iter().map(Self::unknown_as_null)),
+            Self::Tuple(items) => Self::Tuple(items.iter().map(Self::unknown_as_null).collect()),
+            Self::Set(items) => Self::set(items.iter().map(Self::unknown_as_null)),
+            Self::Map(entries) => Self::Map(each(entries, Self::unknown_as_null)),
+            Self::Object(entries) => Self::Object(each(entries, Self::unknown_as_null)),
+            Self::Dynamic(typed) => Self::dynamic(typed.ty.clone(), typed.value.unknown_as_null()),
+            other => other.clone(),
+        }
+    }
+
+    /// The attribute of an object, or the element of a map; `None` where there is none.
+    pub fn get(&self, name: &str) -> Option<&Self> {
+        match self.bare() {
+            Self::Object(entries) | Self::Map(entries) => entries.get(name),
+            _ => None,
+        }
+    }
+
+    /// What the value is, for messages, without telling it.
+    pub(super) fn kind(&self) -> &'static str {
+        match self {
+            Self::Null => "null",
+            Self::Unknown(_) => "unknown",
+            Self::Bool(_) => "a bool",
+            Self::Number(_) => "a number",
+            Self::String(_) => "a string",
+            Self::List(_) => "a list",
+            Self::Set(_) => "a set",
+            Self::Tuple(_) => "a tuple",
+            Self::Map(_) => "a map",
+            Self::Object(_) => "an object",
+            Self::Dynamic(_) => "a value with its own type",
+        }
+    }
+}
+
+/// The entries with something done to each value.
+pub(super) fn each(
+    entries: &BTreeMap<Arc<str>, Value>,
+    change: impl Fn(&Value) -> Value,
+) -> Arc<BTreeMap<Arc<str>, Value>> {
+    Arc::new(entries.iter().map(|(name, item)| (name.clone(), change(item))).collect())
+}
+
+impl From<&str> for Value {
+    fn from(text: &str) -> Self {
+        Self::string(text)
+    }
+}
+
+impl From<bool> for Value {
+    fn from(bool: bool) -> Self {
+        Self::Bool(bool)
+    }
+}
+
+impl From<i64> for Value {
+    fn from(int: i64) -> Self {
+        Self::Number(Decimal::Int(int))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refinements_bound_what_an_unknown_value_may_become() {
+        let refined = Refinement::new(Bounds {
+            not_null: true,
+            prefix: Some("ab-".into()),
+            lower: Some((Decimal::Int(1), false)),
+            upper: Some((Decimal::Int(9), true)),
+            min_length: Some(1),
+            max_length: Some(2),
+        });
+        assert!(!refined.admits(&Value::Null));
+        assert!(refined.admits(&"ab-1".into()) && !refined.admits(&"ac".into()));
+        assert!(refined.admits(&9.into()) && !refined.admits(&1.into()) && !refined.admits(&10.into()));
+        let list = |length: i64| Value::list((0..length).map(Value::from));
+        assert!(refined.admits(&list(2)) && !refined.admits(&list(0)) && !refined.admits(&list(3)));
+        assert!(refined.admits(&Value::UNKNOWN) && refined.admits(&true.into()));
+        assert!(Refinement::default().admits(&Value::Null));
+    }
+
+    #[test]
+    fn unknown_places_become_null_and_equal_elements_one() {
+        let value = Value::object([("a", Value::set([Value::UNKNOWN, Value::UNKNOWN])), ("b", 1.into())]);
+        assert!(value.has_unknown());
+        let known = value.unknown_as_null();
+        assert_eq!(known, Value::object([("a", Value::set([Value::Null])), ("b", 1.into())]));
+    }
+}
