@@ -106,7 +106,8 @@ fn every_behaviour_that_users_rely_on_is_shown_by_files() {
     let quoted = || text.split('`').skip(1).step_by(2);
     let named: Vec<&str> = quoted().filter(|name| name.contains('/')).collect();
     for name in &named {
-        let file = if name.starts_with("tests/") { root.join(name) } else { root.join("tests/scenarios").join(name) };
+        let whole = name.starts_with("tests/") || name.starts_with("docs/");
+        let file = if whole { root.join(name) } else { root.join("tests/scenarios").join(name) };
         let file = if file.extension().is_some() { file } else { file.with_extension("txt") };
         assert!(file.is_file(), "tests/scenarios/README.md names {name}, which is not there");
     }
