@@ -20,7 +20,8 @@ use futures::future::BoxFuture;
 use jiff::Timestamp;
 
 use crate::model::{
-    Address, Diagnostics, DriverError, ObjectState, PlanRequest, PlanResponse, RecordedObject, Schema, Value,
+    Address, Diagnostics, DriverError, ObjectState, PlanRequest, PlanResponse, Provider, ProviderUse, RecordedObject,
+    Schema, Value,
 };
 
 pub use kubernetes_object::KubernetesObject;
@@ -39,12 +40,21 @@ pub struct CallContext {
     pub namespace: Arc<str>,
     /// Name and instance, as text: for owner marks and messages.
     pub address: Arc<str>,
+    /// The provider, with its settings; `None` for built-in types.
+    pub provider: Option<Arc<ProviderUse>>,
     /// As which service account to act; empty: as the process itself (local mode).
     pub service_account: Arc<str>,
     /// The call must have ended by then.
     pub deadline: Timestamp,
     /// The id of the operation, for drivers that leave it at the object; empty for reads and plans.
     pub operation_id: Arc<str>,
+}
+
+impl CallContext {
+    /// Which provider is called, whatever its settings.
+    pub fn provider(&self) -> Option<&Provider> {
+        self.provider.as_ref().map(|used| used.provider.as_ref())
+    }
 }
 
 /// What `apply` is asked: to create (`prior` is `None`), update, or destroy (`planned` is `None`).
@@ -124,8 +134,20 @@ pub trait ObjectWatcher: Send + Sync {
 /// All futures may be dropped only after their deadline: `apply` is never cancelled by us, so an implementation
 /// must end by itself at `CallContext::deadline` with a `Transient` error.
 pub trait Driver: Send + Sync {
-    /// The schema of a type it serves; `None` for any other type. Must not block.
-    fn schema(&self, type_name: &str) -> Option<Arc<Schema>>;
+    /// The schema of a type it serves, under one provider if it has several; `None` for any other type. Must not block.
+    fn schema(&self, type_name: &str, provider: Option<&Provider>) -> Option<Arc<Schema>>;
+
+    /// Gets ready to serve these providers, so that their schemas are known. What cannot be made ready is told by
+    /// `fault`. `settled` are the settings that hold now: objects recorded under older ones of the same name are called
+    /// with these.
+    fn prepare<'a>(&'a self, _providers: &'a [Arc<Provider>], _settled: &'a [Arc<ProviderUse>]) -> BoxFuture<'a, ()> {
+        Box::pin(async {})
+    }
+
+    /// Why nothing of a provider is served.
+    fn fault(&self, _provider: &Provider) -> Option<DriverError> {
+        None
+    }
 
     /// Checks a configuration, unknown places included. Must not change anything outside.
     /// Paths in the diagnostics are below `spec.config`.
@@ -201,6 +223,7 @@ mod tests {
     pub(crate) fn context(type_name: &str) -> CallContext {
         CallContext {
             type_name: type_name.into(),
+            provider: None,
             namespace: "shop".into(),
             address: "web".into(),
             service_account: "deployer".into(),
@@ -225,6 +248,7 @@ mod tests {
             hooks: Arc::default(),
             hooks_pending: false,
             provider_config: Arc::from(""),
+            provider: None,
             service_account: Arc::from("deployer"),
             revision: crate::model::Revision::default(),
             triggers: None,

@@ -9,6 +9,7 @@ pub mod diagnostic;
 pub mod hook;
 pub mod number;
 pub mod path;
+pub mod provider;
 pub mod reason;
 pub mod record;
 pub mod schema;
@@ -22,6 +23,7 @@ pub use diagnostic::{Diagnostic, Diagnostics, Severity, Source};
 pub use hook::{HookKind, OnFailure, RecordedHook};
 pub use number::Number;
 pub use path::{Path, Segment};
+pub use provider::{Package, Provider, ProviderUse};
 pub use reason::Reason;
 pub use record::{
     Holder, Intent, ObjectStatus, PlannedObject, PublishedCopy, Record, Recorded, RecordedObject, Revision,

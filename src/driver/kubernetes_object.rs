@@ -32,7 +32,7 @@ use tokio::sync::OnceCell;
 
 use crate::model::{
     Attribute, AttributeType, Diagnostics, DriverError, ErrorKind, ObjectState, Path, PlanRequest, PlanResponse,
-    RecordedObject, Schema, Value,
+    Provider, RecordedObject, Schema, Value,
 };
 use crate::process::Clock;
 
@@ -229,7 +229,7 @@ fn no_such_kind(api_version: &str, kind: &str) -> DriverError {
 }
 
 impl Driver for KubernetesObject {
-    fn schema(&self, type_name: &str) -> Option<Arc<Schema>> {
+    fn schema(&self, type_name: &str, _: Option<&Provider>) -> Option<Arc<Schema>> {
         (type_name == TYPE_NAME).then(|| Arc::clone(&self.schema))
     }
 

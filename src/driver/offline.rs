@@ -8,7 +8,8 @@ use futures::future::BoxFuture;
 
 use super::{ApplyRequest, ApplyResponse, CallContext, CreateRecovery, Driver};
 use crate::model::{
-    Diagnostics, DriverError, ErrorKind, ObjectState, PlanRequest, PlanResponse, RecordedObject, Schema, Value,
+    Diagnostics, DriverError, ErrorKind, ObjectState, PlanRequest, PlanResponse, Provider, ProviderUse, RecordedObject,
+    Schema, Value,
 };
 
 /// The schema and the checks of a driver, without its calls.
@@ -37,8 +38,16 @@ fn refusal() -> DriverError {
 }
 
 impl Driver for Offline {
-    fn schema(&self, type_name: &str) -> Option<Arc<Schema>> {
-        self.0.schema(type_name)
+    fn schema(&self, type_name: &str, provider: Option<&Provider>) -> Option<Arc<Schema>> {
+        self.0.schema(type_name, provider)
+    }
+
+    fn prepare<'a>(&'a self, providers: &'a [Arc<Provider>], settled: &'a [Arc<ProviderUse>]) -> BoxFuture<'a, ()> {
+        self.0.prepare(providers, settled)
+    }
+
+    fn fault(&self, provider: &Provider) -> Option<DriverError> {
+        self.0.fault(provider)
     }
 
     fn validate<'a>(
@@ -62,7 +71,7 @@ impl Driver for Offline {
         context: &'a CallContext,
         request: PlanRequest,
     ) -> BoxFuture<'a, Result<PlanResponse, DriverError>> {
-        let schema = self.0.schema(&context.type_name);
+        let schema = self.0.schema(&context.type_name, context.provider());
         let answer = schema.ok_or_else(refusal).map(|schema| PlanResponse {
             planned: planned(&schema, &request.config),
             requires_replace: Vec::new(),

@@ -12,6 +12,7 @@ use super::{Driver, KubernetesObject, TerraformData, kubernetes_object, terrafor
 pub struct Registry {
     drivers: BTreeMap<Arc<str>, Arc<dyn Driver>>,
     families: BTreeMap<Arc<str>, Arc<dyn Driver>>,
+    providers: Option<Arc<dyn Driver>>,
     publisher: Option<Arc<dyn Publisher>>,
 }
 
@@ -51,6 +52,18 @@ impl Registry {
         self
     }
 
+    /// A registry whose other types are those of providers.
+    #[must_use]
+    pub fn with_providers(mut self, driver: Arc<dyn Driver>) -> Self {
+        self.providers = Some(driver);
+        self
+    }
+
+    /// The driver of providers, if there is one.
+    pub fn providers(&self) -> Option<&Arc<dyn Driver>> {
+        self.providers.as_ref()
+    }
+
     /// The same types, checked without a call to anybody.
     #[must_use]
     pub fn offline(self) -> Self {
@@ -60,10 +73,11 @@ impl Registry {
     /// The same types, each served by what `wrap` makes of its driver.
     #[must_use]
     pub fn wrapped(self, wrap: impl Fn(Arc<dyn Driver>) -> Arc<dyn Driver>) -> Self {
-        let wrap = |(name, driver)| (name, wrap(driver));
+        let named = |(name, driver)| (name, wrap(driver));
         Self {
-            drivers: self.drivers.into_iter().map(wrap).collect(),
-            families: self.families.into_iter().map(wrap).collect(),
+            drivers: self.drivers.into_iter().map(&named).collect(),
+            families: self.families.into_iter().map(&named).collect(),
+            providers: self.providers.map(&wrap),
             publisher: None,
         }
     }
@@ -71,7 +85,7 @@ impl Registry {
     /// The driver of a type.
     pub fn get(&self, type_name: &str) -> Option<&Arc<dyn Driver>> {
         let prefix = type_name.split_once('_').map_or(type_name, |(prefix, _)| prefix);
-        self.drivers.get(type_name).or_else(|| self.families.get(prefix))
+        self.drivers.get(type_name).or_else(|| self.families.get(prefix)).or(self.providers.as_ref())
     }
 
     /// The types served, in order; of a family only its prefix.

@@ -16,8 +16,8 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 
 use crate::model::{
-    AttributeType, Diagnostics, DriverError, ErrorKind, ObjectState, Path, PlanRequest, PlanResponse, RecordedObject,
-    Schema, Value,
+    AttributeType, Diagnostics, DriverError, ErrorKind, ObjectState, Path, PlanRequest, PlanResponse, Provider,
+    RecordedObject, Schema, Value,
 };
 
 use super::hook::{HookCall, HookOutcome, HookRunner};
@@ -122,7 +122,7 @@ impl Scripted {
 }
 
 impl Driver for Scripted {
-    fn schema(&self, type_name: &str) -> Option<Arc<Schema>> {
+    fn schema(&self, type_name: &str, _: Option<&Provider>) -> Option<Arc<Schema>> {
         let served = type_name == PREFIX || type_name.strip_prefix(PREFIX).is_some_and(|rest| rest.starts_with('_'));
         served.then(|| Arc::clone(&self.schema))
     }

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 
 use crate::model::{
-    AttributeType, Diagnostics, DriverError, ErrorKind, ObjectState, Path, PlanRequest, PlanResponse, RecordedObject,
-    Schema, Value,
+    AttributeType, Diagnostics, DriverError, ErrorKind, ObjectState, Path, PlanRequest, PlanResponse, Provider,
+    RecordedObject, Schema, Value,
 };
 
 use super::{ApplyRequest, ApplyResponse, CallContext, CreateRecovery, Driver, arguments};
@@ -46,7 +46,7 @@ impl Default for TerraformData {
 }
 
 impl Driver for TerraformData {
-    fn schema(&self, type_name: &str) -> Option<Arc<Schema>> {
+    fn schema(&self, type_name: &str, _: Option<&Provider>) -> Option<Arc<Schema>> {
         (type_name == TYPE_NAME).then(|| Arc::clone(&self.schema))
     }
 

@@ -15,14 +15,19 @@ use crate::driver::{CallContext, Driver, Registry};
 use crate::execute::Engine;
 use crate::load::{Config, Timeouts};
 use crate::model::{
-    Address, Diagnostics, DriverError, ErrorKind, ObjectState, PlanRequest, PlanResponse, Recorded, Schema, Severity,
+    Address, Diagnostics, DriverError, ErrorKind, ObjectState, PlanRequest, PlanResponse, Provider, ProviderUse,
+    Recorded, Schema, Severity,
 };
 use crate::plan::moves::{self, Move, Moves};
 use crate::plan::{Ask, AskId, Memo, Plan, PlanOptions, Planner, Question, Reply, Types};
 
 impl Types for Registry {
-    fn schema(&self, type_name: &str) -> Option<Arc<Schema>> {
-        self.get(type_name)?.schema(type_name)
+    fn schema(&self, type_name: &str, provider: Option<&Provider>) -> Option<Arc<Schema>> {
+        self.get(type_name)?.schema(type_name, provider)
+    }
+
+    fn fault(&self, provider: &Provider) -> Option<DriverError> {
+        self.providers()?.fault(provider)
     }
 }
 
@@ -43,6 +48,7 @@ pub struct Consulted {
 
 /// Makes a plan, asking drivers as parallel as dependencies and limits allow. Nothing is changed anywhere.
 pub async fn plan(engine: &Engine, config: &Arc<Config>, recorded: &Recorded, options: &PlanOptions) -> Consulted {
+    prepare(engine, config, recorded).await;
     let mut config = Arc::clone(config);
     let mut memo = config.families.values().any(|family| family.is_evaluated()).then(Memo::default);
     loop {
@@ -64,6 +70,27 @@ pub async fn plan(engine: &Engine, config: &Arc<Config>, recorded: &Recorded, op
         let expanded = Arc::new(config.expanded(planner.expansions()));
         drop(planner);
         config = expanded;
+    }
+}
+
+/// Makes the providers ready that objects are, or were, managed by.
+async fn prepare(engine: &Engine, config: &Config, recorded: &Recorded) {
+    let Some(driver) = engine.drivers.providers() else { return };
+    let wanted = config.instances.values().filter_map(|instance| instance.provider.as_ref()?.provider());
+    let families = config.families.values().filter_map(|family| family.shared.provider.as_ref()?.provider());
+    let objects =
+        recorded.values().flat_map(|stored| stored.record.current.iter().chain(stored.record.deposed.values()));
+    let recorded = objects.filter_map(|object| Some(&object.provider.as_ref()?.provider));
+    // Most objects share one; comparing the pointers first spares the texts.
+    let mut needed: Vec<Arc<Provider>> = Vec::new();
+    for provider in wanted.chain(families).chain(recorded) {
+        if !needed.iter().any(|known| Arc::ptr_eq(known, provider) || known == provider) {
+            needed.push(Arc::clone(provider));
+        }
+    }
+    let settled: Vec<Arc<ProviderUse>> = config.constant_providers().collect();
+    if !needed.is_empty() {
+        driver.prepare(&needed, &settled).await;
     }
 }
 
@@ -122,6 +149,7 @@ async fn answer(engine: &Engine, config: &Config, ask: Ask) -> (AskId, Reply) {
         type_name: &ask.type_name,
         namespace: &config.namespace,
         address: &ask.address,
+        provider: ask.provider.as_ref(),
         service_account: &ask.service_account,
     };
     let timeout =
@@ -158,6 +186,7 @@ pub async fn import(
     namespace: &Arc<str>,
     address: &Address,
     type_name: &Arc<str>,
+    provider: Option<&Arc<ProviderUse>>,
     id: &str,
 ) -> Result<Option<ObjectState>, DriverError> {
     let missing = || DriverError {
@@ -167,7 +196,7 @@ pub async fn import(
         hint: None,
     };
     let driver = engine.drivers.get(type_name).ok_or_else(missing)?;
-    let call = Call { type_name, namespace, address, service_account: &Arc::from("") };
+    let call = Call { type_name, namespace, address, provider, service_account: &Arc::from("") };
     let context = engine.call_context(&call, Timeouts::default().read);
     driver.import(&context, id).await.map(checked_object)
 }

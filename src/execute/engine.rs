@@ -10,7 +10,7 @@ use crate::driver::hook::{HookRunner, NoHooks};
 use crate::driver::{CallContext, Driver, Registry};
 use crate::execute::Journal;
 use crate::load::Instance;
-use crate::model::{Address, Holder};
+use crate::model::{Address, Holder, ProviderUse, Schema};
 use crate::process::{Clock, Random};
 
 /// How much may happen at once.
@@ -85,12 +85,18 @@ impl Engine {
         places.into_iter().chain(std::iter::once(&self.slots.total))
     }
 
+    /// The schema of a type, as the provider of an object has it.
+    pub(crate) fn schema(&self, type_name: &str, provider: Option<&Arc<ProviderUse>>) -> Option<Arc<Schema>> {
+        self.drivers.get(type_name)?.schema(type_name, provider.map(|used| used.provider.as_ref()))
+    }
+
     /// The context of a call that may take as long as given.
     pub(crate) fn call_context(&self, call: &Call<'_>, timeout: Duration) -> CallContext {
         CallContext {
             type_name: Arc::clone(call.type_name),
             namespace: Arc::clone(call.namespace),
             address: call.address.to_string().into(),
+            provider: call.provider.cloned(),
             service_account: Arc::clone(call.service_account),
             deadline: after(self.clock.now(), timeout),
             operation_id: Arc::from(""),
@@ -106,6 +112,8 @@ pub(crate) struct Call<'a> {
     pub namespace: &'a Arc<str>,
     /// Name and instance.
     pub address: &'a Address,
+    /// The provider, with its settings.
+    pub provider: Option<&'a Arc<ProviderUse>>,
     /// As whom.
     pub service_account: &'a Arc<str>,
 }

@@ -16,7 +16,7 @@ const LINE: usize = 8;
 
 /// A configuration with its literal secrets marked: what the schema calls sensitive is, wherever it was written.
 pub(super) fn marked(driver: &dyn Driver, context: &CallContext, config: &Value) -> Value {
-    let schema = driver.schema(&context.type_name);
+    let schema = driver.schema(&context.type_name, context.provider());
     let (Value::Map(map), Some(schema)) = (config, schema) else { return config.clone() };
     if !schema.attributes.values().any(|attribute| attribute.sensitive) {
         return config.clone();

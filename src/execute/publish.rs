@@ -182,6 +182,7 @@ fn context(
         type_name: &record.type_name,
         namespace: &record.namespace,
         address: &record.address,
+        provider: None,
         service_account: service_account(instance, recorded_account),
     };
     let timeouts = instance.map_or_else(Timeouts::default, |instance| instance.timeouts);

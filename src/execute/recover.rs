@@ -178,7 +178,7 @@ impl Attempt<'_> {
         let Some(planned) = &self.intent.planned else {
             return self.later(&Failure::internal("the intent of the create holds no plan"));
         };
-        let context = self.context(&planned.recorded.service_account, self.timeouts().create);
+        let context = self.context(&planned.recorded, self.timeouts().create);
         let request = ApplyRequest {
             prior: None,
             config: planned.config.clone(),
@@ -199,7 +199,7 @@ impl Attempt<'_> {
         let Some(planned) = &self.intent.planned else {
             return self.later(&Failure::internal("the intent of the create holds no plan"));
         };
-        let context = self.context(&planned.recorded.service_account, self.timeouts().read);
+        let context = self.context(&planned.recorded, self.timeouts().read);
         match self.driver.find_created(&context, &planned.planned).await {
             Err(error) => self.later(&error.into()),
             Ok(None) if self.engine.clock.now() < self.intent.deadline => self.not_found_yet(),
@@ -225,7 +225,7 @@ impl Attempt<'_> {
                            `purlin state rm`)";
             return Recovery::Held(Held { reason: Reason::CreateOutcomeUnknown, message: message.into() }, None);
         };
-        let context = self.context(&planned.recorded.service_account, self.timeouts().read);
+        let context = self.context(&planned.recorded, self.timeouts().read);
         match self.driver.import(&context, &import.id).await {
             Err(error) => self.later(&error.into()),
             Ok(None) => {
@@ -254,7 +254,7 @@ impl Attempt<'_> {
         let mut record = self.stored.record.as_ref().clone();
         record.intent = None;
         let Some(current) = record.current.clone() else { return self.write(record).await };
-        let context = self.context(&current.service_account, self.timeouts().read);
+        let context = self.context(&current, self.timeouts().read);
         match self.driver.read(&context, &current).await {
             Err(error) => return self.later(&error.into()),
             Ok(None) => match self.looked_elsewhere(&context, &current).await {
@@ -262,7 +262,7 @@ impl Attempt<'_> {
                 None => record.current = None,
             },
             Ok(Some(state)) => {
-                let schema = self.driver.schema(&self.stored.record.type_name);
+                let schema = self.engine.schema(&self.stored.record.type_name, current.provider.as_ref());
                 let mut object = super::step::seen_object(&current, state, schema.as_deref());
                 if let Some(planned) = &self.intent.planned {
                     object.dependencies = super::step::both(&current, &planned.recorded);
@@ -289,7 +289,7 @@ impl Attempt<'_> {
             Hooks::Failed => return self.close().await,
             Hooks::Unreadable(error) => return self.later(&error.into()),
         }
-        let context = self.context(&object.service_account, self.timeouts().delete);
+        let context = self.context(&object, self.timeouts().delete);
         let response = call_destroy(self.driver, &context, object).await;
         self.concluded(settle_destroy(self.engine, self.stored, removed, response).await)
     }
@@ -302,13 +302,13 @@ impl Attempt<'_> {
         if hooks.is_empty() {
             return Hooks::Done;
         }
-        let reading = self.context(&object.service_account, self.timeouts().read);
+        let reading = self.context(object, self.timeouts().read);
         match self.driver.read(&reading, object).await {
             Err(error) => return Hooks::Unreadable(error),
             Ok(None) => return Hooks::Gone,
             Ok(Some(_)) => {}
         }
-        let context = self.context(&object.service_account, self.timeouts().delete);
+        let context = self.context(object, self.timeouts().delete);
         let of = Concerning { engine: self.engine, context, uid: &record.uid, object };
         let mut notes = Vec::new();
         let ended = hooks::run(&of, hooks, &mut notes).await;
@@ -327,7 +327,7 @@ impl Attempt<'_> {
     async fn read_destroyed(&self) -> Recovery {
         let removed = self.removed();
         let Some(object) = self.object(removed) else { return self.close().await };
-        let context = self.context(&object.service_account, self.timeouts().read);
+        let context = self.context(&object, self.timeouts().read);
         match self.driver.read(&context, &object).await {
             Err(error) => self.later(&error.into()),
             Ok(Some(_)) => self.close().await,
@@ -414,13 +414,15 @@ impl Attempt<'_> {
         self.instance.map_or_else(Timeouts::default, |instance| instance.timeouts)
     }
 
-    fn context(&self, recorded_account: &Arc<str>, timeout: Duration) -> CallContext {
+    /// The context of a call about an object, as its record has it.
+    fn context(&self, object: &RecordedObject, timeout: Duration) -> CallContext {
         let record = &self.stored.record;
         let call = Call {
             type_name: &record.type_name,
             namespace: &record.namespace,
             address: &record.address,
-            service_account: service_account(self.instance, recorded_account),
+            provider: object.provider.as_ref(),
+            service_account: service_account(self.instance, &object.service_account),
         };
         let context = self.engine.call_context(&call, timeout);
         CallContext { operation_id: Arc::clone(&self.intent.operation_id), ..context }

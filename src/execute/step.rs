@@ -149,7 +149,8 @@ impl StepTask {
 
     fn schema(&self) -> Result<Arc<Schema>, Failure> {
         let missing = || Failure::internal(format!("the driver has no schema of the type `{}`", self.type_name));
-        self.driver()?.schema(&self.type_name).ok_or_else(missing)
+        let provider = self.prepared()?.recorded.provider.as_ref();
+        self.engine.schema(&self.type_name, provider).ok_or_else(missing)
     }
 
     fn prepared(&self) -> Result<&Prepared, Failure> {
@@ -191,13 +192,14 @@ impl StepTask {
         record
     }
 
-    /// The context of a call, of an intended operation when there is one.
-    fn context(&self, recorded_account: &Arc<str>, timeout: Duration, intent: Option<&Intent>) -> CallContext {
+    /// The context of a call about an object as it is recorded, of an intended operation when there is one.
+    fn context(&self, object: &RecordedObject, timeout: Duration, intent: Option<&Intent>) -> CallContext {
         let call = Call {
             type_name: &self.type_name,
             namespace: &self.namespace,
             address: &self.step.address,
-            service_account: service_account(self.instance.as_deref(), recorded_account),
+            provider: object.provider.as_ref(),
+            service_account: service_account(self.instance.as_deref(), &object.service_account),
         };
         let operation_id = intent.map_or_else(|| Arc::from(""), |intent| Arc::clone(&intent.operation_id));
         CallContext { operation_id, ..self.engine.call_context(&call, timeout) }
@@ -212,7 +214,7 @@ impl StepTask {
     /// What an intent keeps of the final plan, and of the configuration under which it is carried out.
     async fn planned_object(&self, last: &Final, timeout: Duration) -> Result<PlannedObject, Failure> {
         let recorded = self.recorded()?;
-        let context = self.context(&recorded.service_account, timeout, None);
+        let context = self.context(&recorded, timeout, None);
         let provider_config = self.driver()?.configuration(&context).await?;
         Ok(PlannedObject {
             config: last.config.clone(),

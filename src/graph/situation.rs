@@ -157,6 +157,7 @@ fn recorded_object(dependencies: &[Address]) -> Arc<RecordedObject> {
         hooks: Arc::default(),
         hooks_pending: false,
         provider_config: "".into(),
+        provider: None,
         service_account: "".into(),
         revision: crate::model::Revision::default(),
         triggers: None,

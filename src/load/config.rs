@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::expression::Variable;
-use super::{Condition, Family, Hook, Inputs, Publication, Repetition, Template};
+use super::{
+    Condition, Family, Hook, Inputs, Provided, ProviderConfig, ProviderSpec, Publication, Repetition, Template,
+};
 use crate::model::{Address, Diagnostics, Path, Segment, Source, Value};
 
 /// What one namespace wants, by address.
@@ -18,6 +20,10 @@ pub struct Config {
     /// Every Resource that says how many objects it stands for (`count`, `forEach`, `enabled`), by name. Their
     /// instances are in `instances`, as far as they are known.
     pub families: BTreeMap<Arc<str>, Arc<Family>>,
+    /// Every `Provider`, by name.
+    pub providers: BTreeMap<Arc<str>, Arc<ProviderSpec>>,
+    /// Every `ProviderConfig`, by name.
+    pub provider_configs: BTreeMap<Arc<str>, Arc<ProviderConfig>>,
     /// Errors that hold back every orphan's destruction: part of the source could not be read.
     pub incomplete: Diagnostics,
 }
@@ -34,6 +40,10 @@ pub struct Instance {
     pub generation: i64,
     /// The resource type.
     pub type_name: Arc<str>,
+    /// `spec.providerConfigRef.name`, when it is given.
+    pub provider_config: Option<Arc<str>>,
+    /// What serves it; `None` when no provider is named like its type.
+    pub provider: Option<Arc<Provided>>,
     /// `spec.config`.
     pub config: Template,
     /// `spec.inputs`, with their values once they are resolved.
@@ -115,6 +125,8 @@ impl Instance {
             uid: "".into(),
             generation: 0,
             type_name: type_name.into(),
+            provider_config: None,
+            provider: None,
             config: Template::default(),
             inputs: Inputs::default(),
             publish: Arc::default(),

@@ -1,6 +1,7 @@
 //! From a Resource to an [`Instance`]: the checks and defaults that hold wherever it was read.
 
 mod inputs;
+mod provider;
 mod publish;
 
 use std::sync::Arc;
@@ -19,6 +20,7 @@ use crate::load::expression::Variable;
 use crate::model::{Address, Diagnostic, Diagnostics, HookKind, Path, Reason};
 
 pub(super) use inputs::{DraftInput, DraftKeyRef};
+pub(super) use provider::{DraftProvider, DraftProviderConfig};
 pub(super) use publish::DraftPublication;
 
 /// A Resource in the form that both ways of reading share.
@@ -28,6 +30,7 @@ pub(super) struct Draft {
     pub(super) uid: Arc<str>,
     pub(super) generation: i64,
     pub(super) type_name: Arc<str>,
+    pub(super) provider_config: Option<Arc<str>>,
     pub(super) depends_on: Vec<Arc<str>>,
     pub(super) inputs: Vec<DraftInput>,
     pub(super) publish: Vec<DraftPublication>,
@@ -76,6 +79,7 @@ pub fn from_api(resource: &api::Resource, default_service_account: &Arc<str>, in
         uid: interner.get(metadata.uid.as_deref().unwrap_or_default()),
         generation: metadata.generation.unwrap_or_default(),
         type_name: interner.get(&spec.type_name),
+        provider_config: None,
         count: None,
         for_each: None,
         enabled: None,
@@ -214,6 +218,8 @@ impl Draft {
             uid: self.uid,
             generation: self.generation,
             type_name: self.type_name,
+            provider_config: self.provider_config,
+            provider: None,
             config: template,
             inputs,
             publish: publish.into(),

@@ -296,6 +296,7 @@ impl Config {
     /// Lets references name instances where the Resource that they name turns out to be a family. To be called again
     /// whenever instances were added.
     pub fn link(&mut self) {
+        self.provide();
         let keyed: BTreeSet<Arc<str>> =
             self.families.iter().filter(|(_, family)| family.has_keys()).map(|(name, _)| name.clone()).collect();
         if keyed.is_empty() {

@@ -2,6 +2,7 @@
 
 mod hooks;
 mod inputs;
+mod provider;
 mod publish;
 
 use std::sync::Arc;
@@ -12,7 +13,7 @@ use super::intern::Interner;
 use super::suggest::closest;
 use super::tree::{Entry, Node, Tree};
 use super::yaml::{Document, Fault};
-use super::{DeletionPolicy, DriftAction, Instance};
+use super::{DeletionPolicy, DriftAction, Instance, ProviderConfig, ProviderSpec};
 use crate::api;
 use crate::model::data::Texts;
 use crate::model::{DataKind, DataRef, Diagnostic, Diagnostics, Path, Reason, Source, Value};
@@ -26,6 +27,10 @@ pub(super) enum Manifest {
     Namespace(Arc<str>, Value),
     /// A `ConfigMap` or Secret, with the namespace it names and what is wrong with it.
     Data { object: DataRef, texts: Arc<Texts>, namespace: Option<Arc<str>>, source: Source, told: Diagnostics },
+    /// A Provider.
+    Provider(Box<ProviderSpec>),
+    /// A `ProviderConfig`, with the namespace it names.
+    ProviderConfig(Box<ProviderConfig>, Option<Arc<str>>),
     /// Nothing of ours.
     Ignored(Diagnostics),
     /// What it wants cannot be told.
@@ -62,6 +67,8 @@ fn decode_tree(tree: &Tree, told: Diagnostics, file: &Arc<str>, interner: &mut I
     let (version, kind) = (text("apiVersion").unwrap_or_default(), text("kind").unwrap_or_default());
     let group = version.split_once('/').map_or("", |(group, _)| group);
     found.push(match (group, kind) {
+        (api::GROUP, "Provider") => reading.provider(tree, interner),
+        (api::GROUP, "ProviderConfig") => reading.provider_config(tree, interner),
         (api::GROUP, _) | ("", api::KIND) => reading.resource(tree, version, kind, interner),
         ("", "List") => {
             let Some(Tree { node: Node::List(items), .. }) = tree.get("items") else {
@@ -146,6 +153,7 @@ const SPEC: &[&str] = &[
     "inputs",
     "lifecycle",
     "managementPolicies",
+    "providerConfigRef",
     "publish",
     "serviceAccountName",
     "suspend",
@@ -281,6 +289,14 @@ impl Reading<'_> {
                 "hooks" => draft.hooks = self.hooks(value),
                 "lifecycle" => self.lifecycle(value, draft, interner),
                 "inputs" => draft.inputs = self.inputs(value),
+                "providerConfigRef" => {
+                    for entry in self.entries(value, &at) {
+                        match entry.key.as_ref() {
+                            "name" => draft.provider_config = self.text(&entry.value, &[at[0], at[1], "name"]),
+                            _ => self.unknown(entry, &at, &["name"]),
+                        }
+                    }
+                }
                 "publish" => draft.publish = self.publish(value),
                 "deletionPolicy" => match self.text(value, &at).as_deref() {
                     None | Some("Delete") => draft.deletion_policy = DeletionPolicy::Delete,

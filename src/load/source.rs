@@ -17,7 +17,7 @@ use super::manifest::{self, Manifest};
 use super::{Config, Data, Instance, decode, yaml};
 use crate::api;
 use crate::model::data::Texts;
-use crate::model::{DataRef, Diagnostic, Diagnostics, Reason, Source, Value};
+use crate::model::{Address, DataRef, Diagnostic, Diagnostics, Reason, Source, Value};
 
 /// What a source holds.
 #[derive(Clone, Debug, Default)]
@@ -203,7 +203,7 @@ fn assemble(manifests: Vec<Manifest>, incomplete: Diagnostics) -> Loaded {
     let mut loaded = Loaded::default();
     loaded.config.incomplete = incomplete;
     let mut namespaces = BTreeMap::new();
-    let mut resources = Vec::new();
+    let (mut resources, mut configs) = (Vec::new(), Vec::new());
     let mut data: BTreeMap<DataRef, (Arc<Texts>, Source)> = BTreeMap::new();
     // The namespace that the first document names; a Namespace document names its own.
     let mut namespace: Option<Arc<str>> = None;
@@ -224,18 +224,52 @@ fn assemble(manifests: Vec<Manifest>, incomplete: Diagnostics) -> Loaded {
                 loaded.diagnostics.extend(told);
                 match data.entry(object) {
                     Entry::Vacant(entry) => drop(entry.insert((texts, source))),
-                    Entry::Occupied(entry) => loaded.diagnostics.push(given_twice(entry.key(), &entry.get().1, source)),
+                    Entry::Occupied(entry) => {
+                        let what = entry.key().to_string();
+                        loaded.diagnostics.push(given_twice(&what, Some(&entry.get().1), Some(source)));
+                    }
                 }
             }
             Manifest::Namespace(name, value) => {
                 namespaces.insert(name, value);
             }
+            Manifest::Provider(spec) => {
+                loaded.diagnostics.extend(spec.problems.iter().cloned());
+                let name = spec.provider.name.clone();
+                match loaded.config.providers.entry(name) {
+                    Entry::Vacant(entry) => drop(entry.insert(Arc::new(*spec))),
+                    Entry::Occupied(entry) => {
+                        let what = format!("the Provider `{}`", entry.key());
+                        loaded.diagnostics.push(given_twice(&what, entry.get().source.as_ref(), spec.source));
+                    }
+                }
+            }
+            Manifest::ProviderConfig(config, named) => {
+                loaded.diagnostics.extend(other_namespace(&mut namespace, named, config.source.clone()));
+                loaded.diagnostics.extend(config.problems.iter().cloned());
+                configs.push(*config);
+            }
             Manifest::Ignored(problems) => loaded.diagnostics.extend(problems),
             Manifest::Unreadable(problem) => loaded.config.incomplete.push(problem),
         }
     }
+    let find = |object: &DataRef| data.get(object).map_or(Data::Missing, |(texts, _)| Data::Present(texts.clone()));
+    for mut config in configs {
+        if !config.inputs.declared.is_empty() {
+            config.inputs = config.inputs.resolve(&Address::single(config.name.clone()), &find);
+        }
+        match loaded.config.provider_configs.entry(config.name.clone()) {
+            Entry::Vacant(entry) => drop(entry.insert(Arc::new(config))),
+            Entry::Occupied(entry) => {
+                let what = format!("the ProviderConfig `{}`", entry.key());
+                loaded.diagnostics.push(given_twice(&what, entry.get().source.as_ref(), config.source));
+            }
+        }
+    }
     for mut resource in resources {
-        resolve_inputs(&mut resource, &data);
+        if !resource.inputs.declared.is_empty() {
+            resource.inputs = resource.inputs.resolve(&resource.address, &find);
+        }
         insert(&mut loaded.config, resource);
     }
     loaded.config.link();
@@ -252,17 +286,10 @@ fn assemble(manifests: Vec<Manifest>, incomplete: Diagnostics) -> Loaded {
     loaded
 }
 
-/// Gives a Resource its inputs, from the ConfigMaps and Secrets of the source.
-fn resolve_inputs(resource: &mut Instance, data: &BTreeMap<DataRef, (Arc<Texts>, Source)>) {
-    let find = |object: &DataRef| data.get(object).map_or(Data::Missing, |(texts, _)| Data::Present(texts.clone()));
-    if !resource.inputs.declared.is_empty() {
-        resource.inputs = resource.inputs.resolve(&resource.address, &find);
-    }
-}
-
-fn given_twice(object: &DataRef, first: &Source, second: Source) -> Diagnostic {
+fn given_twice(object: &str, first: Option<&Source>, second: Option<Source>) -> Diagnostic {
+    let first = first.map(ToString::to_string).unwrap_or_default();
     let problem = Diagnostic::general(Reason::InvalidManifest, format!("{object} stands in {first} already"));
-    problem.from_source(Some(second)).hint("names are unique in a namespace; the first one counts")
+    problem.from_source(second).hint("names are unique in a namespace; the first one counts")
 }
 
 /// The problem of a document that names another namespace than those before it.

@@ -38,6 +38,10 @@ reasons! {
     UnknownType,
     /// An expression does not parse, or failed when it was evaluated.
     InvalidExpression,
+    /// The Resource needs a `Provider` or `ProviderConfig` that does not exist.
+    ProviderNotFound,
+    /// The provider cannot be installed, started or configured.
+    ProviderNotReady,
     /// The configuration does not fit the type's schema, or the driver refused it.
     InvalidConfig,
     /// `count`, `forEach` or `enabled` does not tell which objects there are to be.

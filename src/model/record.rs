@@ -8,7 +8,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use sha2::{Digest, Sha256};
 
-use super::{Address, DataRef, DeposedKey, Operation, RecordedHook, Value};
+use super::{Address, DataRef, DeposedKey, Operation, ProviderUse, RecordedHook, Value};
 
 /// The compare-and-swap version of a stored record: the resourceVersion of the Secret, or a row's counter.
 /// A later write has a greater version.
@@ -57,6 +57,8 @@ pub struct RecordedObject {
     pub hooks_pending: bool,
     /// Hash of the provider configuration that last read it; empty for built-in drivers.
     pub provider_config: Arc<str>,
+    /// The provider that manages it, with its settings; `None` for built-in drivers.
+    pub provider: Option<Arc<ProviderUse>>,
     /// As which service account (or local user: empty) it was made; a destroy acts as the same.
     pub service_account: Arc<str>,
     /// Which create or update made it what it is.

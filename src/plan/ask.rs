@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use crate::model::{
-    Address, Diagnostics, DriverError, ObjectState, PlanRequest, PlanResponse, Record, RecordedObject, Value,
+    Address, Diagnostics, DriverError, ObjectState, PlanRequest, PlanResponse, Provider, ProviderUse, Record,
+    RecordedObject, Schema, Value,
 };
 
 /// Names an open question.
@@ -19,6 +20,8 @@ pub struct Ask {
     pub address: Address,
     /// Whose driver is asked.
     pub type_name: Arc<str>,
+    /// The provider, with its settings; `None` for built-in types.
+    pub provider: Option<Arc<ProviderUse>>,
     /// As which service account.
     pub service_account: Arc<str>,
     /// What is asked.
@@ -52,8 +55,14 @@ pub enum Reply {
 
 /// Which types exist, and what they look like. Must not block.
 pub trait Types {
-    /// The schema of a type that some driver serves.
-    fn schema(&self, type_name: &str) -> Option<Arc<crate::model::Schema>>;
+    /// The schema of a type that some driver serves, or that the named provider does.
+    fn schema(&self, type_name: &str, provider: Option<&Provider>) -> Option<Arc<Schema>>;
+
+    /// Why a type of a provider has no schema, when that is not because the provider does not know it.
+    fn fault(&self, provider: &Provider) -> Option<DriverError> {
+        let _ = provider;
+        None
+    }
 }
 
 /// The `Null` configuration of an object that is not configured any more.

@@ -229,7 +229,10 @@ fn prepare(scene: &Scene<'_>, id: Id, draft: &mut Draft, flags: Flags) -> Option
             config: Value::Null,
             planned: object.value.clone(),
             private: object.private.clone(),
-            recorded: recorded(instance, Some(&object), flags, object.schema_version),
+            recorded: RecordedObject {
+                provider: draft.provider.clone().or_else(|| object.provider.clone()),
+                ..recorded(instance, Some(&object), flags, object.schema_version)
+            },
             prior: Some(object),
             publish_again: draft.copies_drifted,
             ..prepared_from(scene, id, draft.action)
@@ -238,7 +241,7 @@ fn prepare(scene: &Scene<'_>, id: Id, draft: &mut Draft, flags: Flags) -> Option
     let planned = draft.planned.as_ref().filter(|_| draft.makes())?;
     let base = draft.prior.as_ref().filter(|_| draft.action == Action::Update);
     let replaced = draft.prior.as_ref().filter(|_| draft.action == Action::Replace);
-    let version = scene.types.schema(&instance.type_name).map_or(0, |schema| schema.version);
+    let version = scene.schema(id).map_or(0, |schema| schema.version);
     Some(Prepared {
         prior: base.cloned(),
         replaced: replaced.cloned(),
@@ -248,12 +251,10 @@ fn prepare(scene: &Scene<'_>, id: Id, draft: &mut Draft, flags: Flags) -> Option
         entropy: draw::entropy(scene.options.seed, subject.address),
         replace_paths: planned.replace_paths.clone(),
         identity: planned.identity.clone(),
-        recorded: recorded(
-            instance,
-            base,
-            Flags { create_first: flags.create_first || draft.forget, ..flags },
-            version,
-        ),
+        recorded: RecordedObject {
+            provider: draft.provider.clone(),
+            ..recorded(instance, base, Flags { create_first: flags.create_first || draft.forget, ..flags }, version)
+        },
         publish_again: draft.copies_drifted,
         ..prepared_from(scene, id, draft.action)
     })

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::scene::Id;
 use crate::model::{
-    Action, Address, DeposedKey, Diagnostic, Diagnostics, Drift, DriverError, ErrorKind, Path, Reason, RecordedObject,
-    Severity, Value,
+    Action, Address, DeposedKey, Diagnostic, Diagnostics, Drift, DriverError, ErrorKind, Path, ProviderUse, Reason,
+    RecordedObject, Severity, Value,
 };
 
 /// Why an object, or one of its destroys, has no step.
@@ -67,6 +67,8 @@ pub(super) struct Draft {
     pub gone: bool,
     /// Decided before any dependency was, so that it stays whatever becomes of them.
     pub at_once: bool,
+    /// The provider that was asked, with its settings.
+    pub provider: Option<Arc<ProviderUse>>,
     /// What drivers and load warned of.
     pub diagnostics: Diagnostics,
     pub leftovers: Vec<LeftoverDraft>,
@@ -154,6 +156,7 @@ impl Draft {
             read: false,
             gone: false,
             at_once: false,
+            provider: None,
             diagnostics: Vec::new(),
             leftovers: Vec::new(),
         }

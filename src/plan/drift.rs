@@ -28,7 +28,7 @@ pub(super) fn action(subject: Subject<'_>) -> DriftAction {
 /// The recorded object, when the configuration asks for nothing else: then whatever differs is somebody else's doing.
 pub(super) fn undisputed<'a>(scene: &Scene<'a>, id: Id, progress: &Progress) -> Option<&'a Arc<RecordedObject>> {
     let subject = scene.subjects[id];
-    let schema = scene.types.schema(&subject.type_name())?;
+    let schema = scene.schema(id)?;
     let recorded = subject.current().filter(|object| object.status == ObjectStatus::Ready)?;
     let written = progress.configured.as_ref().unwrap_or(&progress.config).clone();
     let ignored = subject.instance.map_or(&[][..], |instance| &instance.ignore_changes);

@@ -9,7 +9,7 @@ use super::draft::{Block, Draft, LeftoverDraft};
 use super::progress::{Progress, Refreshed};
 use super::scene::{Id, Scene, Subject};
 use super::wanted::{difference, prevented_block};
-use super::{Mode, drift};
+use super::{Mode, drift, preflight};
 use crate::model::{Action, DeposedKey, Diagnostic, Reason, RecordedObject};
 
 /// Why an object that is not wanted must be left alone, as far as that can be told without asking.
@@ -30,10 +30,11 @@ pub(super) fn at_once(scene: &Scene<'_>, id: Id) -> Option<Block> {
     let record = subject.record.filter(|record| record.has_objects())?;
     all_destroys_held(scene, subject).or_else(|| {
         let kept = |object: &Arc<RecordedObject>| subject.keeps_object(object);
-        let unserved = scene.types.schema(&record.type_name).is_none();
+        let unserved = scene.schema(id).is_none();
         (unserved && !record.current.iter().chain(record.deposed.values()).all(kept)).then(|| {
-            let what = format!("cannot be destroyed: no provider serves the type `{}`", record.type_name);
-            Block::frozen(Diagnostic::error(subject.address, Reason::UnknownType, what))
+            let problem = preflight::unserved(scene, id);
+            let what = format!("cannot be destroyed: {}", problem.summary);
+            Block::frozen(Diagnostic { summary: what, path: None, ..problem })
         })
     })
 }

@@ -155,7 +155,7 @@ impl<'a> Planner<'a> {
                 }
                 None => {
                     let mut progress = Box::new(Progress::default());
-                    let next = progress.begin(&self.scene, id);
+                    let next = progress.begin(&seen, id);
                     self.follow(id, progress, next);
                 }
             }
@@ -172,7 +172,7 @@ impl<'a> Planner<'a> {
                 }
                 Next::Ask(questions) => {
                     for (topic, question) in questions {
-                        self.ask(id, topic, question);
+                        self.ask(id, &progress, topic, question);
                     }
                     next = Next::Wait;
                 }
@@ -188,6 +188,7 @@ impl<'a> Planner<'a> {
                         let refreshed = std::mem::take(&mut progress.leftovers);
                         draft.leftovers = leaving::leftovers(&self.scene, id, refreshed);
                     }
+                    draft.provider = progress.provider.take();
                     (draft.read, draft.gone) = (progress.was_read(), progress.found_gone());
                     self.decided(id, *draft);
                     return;
@@ -196,8 +197,14 @@ impl<'a> Planner<'a> {
         }
     }
 
-    fn ask(&mut self, id: Id, topic: Topic, question: Question) {
+    fn ask(&mut self, id: Id, progress: &Progress, topic: Topic, question: Question) {
         let subject = self.scene.subjects[id];
+        // A leftover is read as whoever made it.
+        let recorded = match (&question, topic) {
+            (Question::Read(object), Topic::Leftover(_)) => object.provider.clone(),
+            _ => None,
+        };
+        let provider = recorded.or_else(|| progress.provider.clone());
         let service_account = match (&question, subject.instance) {
             (Question::Read(object), _) if topic != Topic::Current || !subject.wanted => object.service_account.clone(),
             (_, Some(instance)) => instance.service_account.clone(),
@@ -207,6 +214,7 @@ impl<'a> Planner<'a> {
             id: AskId(self.open.len()),
             address: subject.address.clone(),
             type_name: subject.type_name(),
+            provider,
             service_account,
             question,
         });

@@ -7,7 +7,7 @@ use super::draft::{Block, Draft};
 use super::scene::{Id, Scene, Subject};
 use super::seen::Seen;
 use super::{Mode, Refresh, RunningStep, cycle, leaving, select, wanted};
-use crate::load::{Config, Instance, Reference};
+use crate::load::{Config, Instance, Reference, Unsettled};
 use crate::model::{Action, Address, Diagnostic, InstanceKey, ObjectStatus, Operation, Path, Reason, Severity};
 
 /// Decides what depends on nothing else: one entry for each object, `None` where planning has to go on.
@@ -138,9 +138,11 @@ fn broken(scene: &Scene<'_>, id: Id) -> Option<Block> {
         let diagnostics = errors().cloned().collect();
         return Some(Block { diagnostics, waiting_for: Vec::new(), held: false, frozen: false });
     }
-    if scene.types.schema(&instance.type_name).is_none() {
-        let what = format!("no provider serves the type `{}`", instance.type_name);
-        return Some(Block::broken(Diagnostic::error(address, Reason::UnknownType, what).at(spec("type"))));
+    if let Some(problem) = instance.provider.as_ref().and_then(|provided| provided.problem()) {
+        return Some(Block::broken(Diagnostic { address: Some(address.clone()), ..problem }));
+    }
+    if scene.schema(id).is_none() {
+        return Some(Block::broken(unserved(scene, id)));
     }
     if !instance.inputs.problems.is_empty() {
         let diagnostics = instance.inputs.problems.clone();
@@ -150,6 +152,48 @@ fn broken(scene: &Scene<'_>, id: Id) -> Option<Block> {
         return Some(Block::broken(not_found(scene, id, missing)));
     }
     exhausted(scene, id)
+}
+
+/// Why nothing serves the type of an object.
+pub(super) fn unserved(scene: &Scene<'_>, id: Id) -> Diagnostic {
+    let subject = scene.subjects[id];
+    let (address, type_name) = (subject.address, subject.type_name());
+    let Some(provider) = subject.provider() else {
+        let what = format!("no provider serves the type `{type_name}`");
+        return Diagnostic::error(address, Reason::UnknownType, what).at(spec("type"));
+    };
+    match scene.types.fault(provider) {
+        Some(error) => {
+            let what = format!("the provider `{}` cannot be used: {}", provider.name, error.message);
+            let problem = Diagnostic::error(address, Reason::ProviderNotReady, what);
+            Diagnostic { hint: error.hint, ..problem }
+        }
+        None => {
+            let what = format!("the provider `{}` has no type `{type_name}`", provider.name);
+            let hint = format!("`purlin provider schema {}` lists the types that it has", provider.name);
+            Diagnostic::error(address, Reason::UnknownType, what).at(spec("type")).hint(hint)
+        }
+    }
+}
+
+/// A provider whose settings hang on what is still to be done is configured when that is done.
+pub(super) fn unsettled(scene: &Scene<'_>, id: Id, unsettled: Unsettled) -> Draft {
+    let subject = scene.subjects[id];
+    let block = match unsettled {
+        Unsettled::Broken(problems) => {
+            let here = |problem| Diagnostic { address: Some(subject.address.clone()), ..problem };
+            let diagnostics = problems.into_iter().map(here).collect();
+            Block { diagnostics, waiting_for: Vec::new(), held: false, frozen: false }
+        }
+        Unsettled::Unknown => {
+            let name = subject.instance.and_then(|instance| Some(instance.provider.as_ref()?.name().clone()));
+            let name = name.unwrap_or_default();
+            let what = format!("waits for the settings of its provider `{name}`, which are known only after a step");
+            let waits = Diagnostic::warning(subject.address, Reason::DependencyNotReady, what);
+            Block::broken(waits.hint("run apply again when that is done"))
+        }
+    };
+    Draft::blocked(block, subject.current())
 }
 
 /// A reference to what does not exist.

@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use super::draft::{Block, Draft};
 use super::scene::{Id, Scene};
-use super::{Mode, Question, Refresh, Reply, drift, leaving, marks, wanted};
+use super::seen::Seen;
+use super::{Mode, Question, Refresh, Reply, drift, leaving, marks, preflight, wanted};
 use crate::load::DriftAction;
 use crate::model::{
-    DeposedKey, Diagnostic, Drift, DriverError, ObjectState, ObjectStatus, Path, PlanResponse, Reason, RecordedObject,
-    Schema, Value,
+    DeposedKey, Diagnostic, Drift, DriverError, ObjectState, ObjectStatus, Path, PlanResponse, ProviderUse, Reason,
+    RecordedObject, Schema, Value,
 };
 
 /// What a question is about.
@@ -63,6 +64,8 @@ pub(super) enum Replacement {
 #[derive(Default)]
 pub(super) struct Progress {
     reads_open: usize,
+    /// The provider, with its settings; `None` for built-in types.
+    pub provider: Option<Arc<ProviderUse>>,
     /// `None`: not read, so that the record counts.
     pub current: Option<Refreshed>,
     pub leftovers: Vec<(DeposedKey, Refreshed)>,
@@ -83,10 +86,17 @@ pub(super) struct Progress {
 
 impl Progress {
     /// Asks for everything that must be read first.
-    pub fn begin(&mut self, scene: &Scene<'_>, id: Id) -> Next {
+    pub fn begin(&mut self, seen: &Seen<'_, '_>, id: Id) -> Next {
+        let scene = seen.scene;
         let subject = scene.subjects[id];
+        let provided = subject.instance.and_then(|instance| instance.provider.as_ref());
+        self.provider = match provided.filter(|_| subject.wanted).map(|provided| provided.settle(seen)) {
+            Some(Ok(used)) => Some(used),
+            Some(Err(unsettled)) => return decided(preflight::unsettled(scene, id, unsettled)),
+            None => subject.current().and_then(|object| object.provider.clone()),
+        };
         let mut questions = Vec::new();
-        let served = scene.types.schema(&subject.type_name()).is_some();
+        let served = scene.schema(id).is_some();
         if let Some(record) = subject.record.filter(|_| served) {
             let due = scene.refreshes(subject.address);
             let unwatched = drift::action(subject) == DriftAction::Ignore;
@@ -168,8 +178,8 @@ impl Progress {
         let Some(object) = object else { return };
         let refreshed = match result {
             Ok(Some(state)) => {
-                let schema = scene.types.schema(&record.type_name).unwrap_or_default();
-                Refreshed::Found(refreshed(object, state, &schema, configuration))
+                let schema = scene.schema(id).unwrap_or_default();
+                Refreshed::Found(refreshed(object, state, &schema, configuration, self.provider.as_ref()))
             }
             // How many others are gone with it is asked when the whole plan is settled. A current object whose
             // replacement is requested is given up, wherever it may be.
@@ -213,8 +223,11 @@ impl Progress {
         let subject = scene.subjects[id];
         let block = match result {
             Ok(Some(state)) => {
-                let schema = scene.types.schema(&subject.type_name()).unwrap_or_default();
-                self.imported = Some(Arc::new(imported(state, &schema, configuration)));
+                let schema = scene.schema(id).unwrap_or_default();
+                self.imported = Some(Arc::new(RecordedObject {
+                    provider: self.provider.clone(),
+                    ..imported(state, &schema, configuration)
+                }));
                 return Next::Evaluate;
             }
             Ok(None) => {
@@ -241,6 +254,7 @@ fn refreshed(
     state: ObjectState,
     schema: &Schema,
     configuration: &Arc<str>,
+    provider: Option<&Arc<ProviderUse>>,
 ) -> Arc<RecordedObject> {
     let value = marks::like(marks::by_schema(state.value, schema), &object.value);
     let identity = state.identity.or_else(|| object.identity.clone());
@@ -257,7 +271,8 @@ fn refreshed(
     let known = if configuration.is_empty() { &object.provider_config } else { configuration };
     let (private, provider_config) = (state.private, Arc::clone(known));
     let before = object.as_ref().clone();
-    Arc::new(RecordedObject { value, private, identity, schema_version, provider_config, ..before })
+    let provider = provider.cloned().or_else(|| object.provider.clone());
+    Arc::new(RecordedObject { value, private, identity, schema_version, provider_config, provider, ..before })
 }
 
 /// An object that had no record until now. Its flags and edges come with the first step.

@@ -8,7 +8,7 @@ use indexmap::IndexMap;
 
 use super::{Mode, PlanOptions, Refresh, RunningStep, Types, select};
 use crate::load::{Config, Expansion, Family, Instance, Reference};
-use crate::model::{Address, DeposedKey, InstanceKey, Record, Recorded, RecordedObject, Severity};
+use crate::model::{Address, DeposedKey, InstanceKey, Provider, Record, Recorded, RecordedObject, Schema, Severity};
 
 /// The number of an object. Numbers follow address order.
 pub(super) type Id = usize;
@@ -92,6 +92,20 @@ impl<'a> Subject<'a> {
         }
     }
 
+    /// The provider that manages it; `None` for built-in types.
+    pub fn provider(&self) -> Option<&'a Arc<Provider>> {
+        let wanted = self.instance.and_then(|instance| instance.provider.as_ref()?.provider());
+        let recorded = || {
+            let record = self.record?;
+            let object = record.current.as_ref().or_else(|| record.deposed.values().next())?;
+            Some(&object.provider.as_ref()?.provider)
+        };
+        match (self.wanted, self.record) {
+            (true, _) | (false, None) => wanted,
+            (false, Some(_)) => wanted.or_else(recorded),
+        }
+    }
+
     /// Whether a destroy of `object` is prevented. The live spec decides while there is one.
     pub fn prevents_destroy(&self, object: &RecordedObject) -> bool {
         self.live_spec().map_or(object.prevent_destroy, |instance| instance.prevent_destroy)
@@ -161,6 +175,12 @@ fn dense(number: usize) -> u32 {
 }
 
 impl<'a> Scene<'a> {
+    /// The schema of an object's type.
+    pub fn schema(&self, id: Id) -> Option<Arc<Schema>> {
+        let subject = self.subjects[id];
+        self.types.schema(&subject.type_name(), subject.provider().map(Arc::as_ref))
+    }
+
     /// Numbers the objects and resolves who refers to whom.
     pub fn new(config: &'a Config, recorded: &'a Recorded, options: &'a PlanOptions, types: &'a dyn Types) -> Self {
         let mut subjects = join(config, recorded, options);

@@ -67,7 +67,7 @@ pub(super) fn evaluate(seen: &Seen<'_, '_>, evaluator: &dyn Evaluate, id: Id, pr
         Ok(value) => value,
         Err(problems) => return block(disabled(scene, instance, located(instance, problems))),
     };
-    let Some(schema) = scene.types.schema(&instance.type_name) else { return Next::Wait };
+    let Some(schema) = scene.schema(id) else { return Next::Wait };
     let (config, problems) = conform(subject.address, evaluated, &schema);
     if problems.iter().any(|problem| problem.severity == Severity::Error) {
         return block(problems);
@@ -135,8 +135,8 @@ fn absent_why(progress: &Progress) -> &'static str {
 
 /// What is certain of an object that is about to change. What the configuration leaves to the driver may come out
 /// differently from the plan, and others may have a part in it by then: a Job that is yet to succeed must be made first.
-fn as_far_as_asked_for(seen: &Seen<'_, '_>, instance: &Instance, draft: &Draft, object: Value) -> Value {
-    let (Some(planned), Some(schema)) = (&draft.planned, seen.scene.types.schema(&instance.type_name)) else {
+fn as_far_as_asked_for(seen: &Seen<'_, '_>, id: Id, instance: &Instance, draft: &Draft, object: Value) -> Value {
+    let (Some(planned), Some(schema)) = (&draft.planned, seen.scene.schema(id)) else {
         return object;
     };
     // Nobody looks at it, or nothing is known of it.
@@ -167,7 +167,7 @@ pub(super) fn confirm(seen: &Seen<'_, '_>, id: Id, draft: &mut Draft) {
     }
     // Hooks that have not run yet may be what makes a postcondition true; they run first.
     let hooks_first = draft.action != Action::Replace && draft.prior.as_ref().is_some_and(|prior| prior.hooks_pending);
-    match conditions::after(instance, &as_far_as_asked_for(seen, instance, draft, object), seen) {
+    match conditions::after(instance, &as_far_as_asked_for(seen, id, instance, draft, object), seen) {
         Checked::Violated(diagnostics) if !hooks_first => {
             draft.block(Block { diagnostics, waiting_for: Vec::new(), held: false, frozen: false }, subject.current());
         }
@@ -225,7 +225,7 @@ fn ask_plan(scene: &Scene<'_>, id: Id, progress: &mut Progress, prior: Option<Ar
     if let (Some(prior), Some(instance)) = (kept, scene.subjects[id].instance)
         && !instance.ignore_changes.is_empty()
     {
-        let schema = scene.types.schema(&instance.type_name).unwrap_or_default();
+        let schema = scene.schema(id).unwrap_or_default();
         let asked = ignore::keep(progress.config.clone(), &prior.value, &instance.ignore_changes, &schema);
         progress.configured = Some(std::mem::replace(&mut progress.config, asked));
     }
@@ -340,7 +340,7 @@ pub(super) fn take_plan(
 /// From what the driver plans to an action.
 fn judge(scene: &Scene<'_>, id: Id, progress: &mut Progress, response: PlanResponse) -> Result<Next, Box<Diagnostic>> {
     let subject = scene.subjects[id];
-    let schema = scene.types.schema(&subject.type_name()).unwrap_or_default();
+    let schema = scene.schema(id).unwrap_or_default();
     let response = marked(response, &progress.config, &schema);
     let old = prior(subject, progress);
     let planned_from = old.as_ref().filter(|_| progress.replacement.is_none());

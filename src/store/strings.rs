@@ -1,10 +1,10 @@
 //! Shares equal texts. A hundred thousand records have a handful of type names, attribute names and dependencies;
 //! without sharing, those would be most of the memory that records take.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use crate::model::Address;
+use crate::model::{Address, ProviderUse};
 
 /// At this many texts the table starts anew. More distinct names than this are data (keys of maps), and what is not
 /// repeated is not worth holding on to.
@@ -16,11 +16,12 @@ pub struct Strings {
     known: HashSet<Arc<str>>,
     no_bytes: Arc<[u8]>,
     no_addresses: Arc<[Address]>,
+    providers: HashMap<Arc<str>, Arc<ProviderUse>>,
 }
 
 impl Default for Strings {
     fn default() -> Self {
-        Self { known: HashSet::new(), no_bytes: Arc::from([]), no_addresses: Arc::from([]) }
+        Self { known: HashSet::new(), no_bytes: Arc::from([]), no_addresses: Arc::from([]), providers: HashMap::new() }
     }
 }
 
@@ -46,6 +47,19 @@ impl Strings {
     /// Addresses in shared form; an object without dependencies is common.
     pub fn addresses(&self, addresses: Vec<Address>) -> Arc<[Address]> {
         if addresses.is_empty() { self.no_addresses.clone() } else { addresses.into() }
+    }
+}
+
+impl Strings {
+    /// The shared form of a provider: all objects under one configuration name the same.
+    pub fn provider(&mut self, used: ProviderUse) -> Arc<ProviderUse> {
+        let known = self.providers.get(&used.digest).filter(|known| ***known == used);
+        if let Some(known) = known {
+            return Arc::clone(known);
+        }
+        let used = Arc::new(used);
+        self.providers.insert(used.digest.clone(), Arc::clone(&used));
+        used
     }
 }
 

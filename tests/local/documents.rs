@@ -10,6 +10,10 @@ fn way_out(reason: Reason) -> &'static str {
     match reason {
         Reason::InvalidManifest => "Correct the manifest where the message points.",
         Reason::UnknownType => "Correct `spec.type`; `terraform_data` and `kubernetes_object` are built in.",
+        Reason::ProviderNotFound => "Create it, or correct the name; the object goes on by itself then.",
+        Reason::ProviderNotReady => {
+            "See to what the message names: the package, the settings, or whatever the provider needs to start."
+        }
         Reason::InvalidExpression => {
             "Correct the expression at the field named; `docs/expressions.md` has the language."
         }

@@ -136,7 +136,8 @@ async fn print(files: &Files, address: &Address, args: &ImportArgs, console: Con
     })?;
     let view = look::view(Target::Files(files.clone()), Limits::default(), console).await?;
     let namespace = &view.situation.config.namespace;
-    let found = execute::import(&view.engine, namespace, address, &type_name, &args.id).await;
+    let provider = view.situation.config.provider_of(&type_name);
+    let found = execute::import(&view.engine, namespace, address, &type_name, provider.as_ref(), &args.id).await;
     let found = found.map_err(|error| Failure {
         message: format!("the object to import could not be read: {error}"),
         hint: error.hint.clone(),

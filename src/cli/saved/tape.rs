@@ -10,7 +10,8 @@ use sha2::{Digest as _, Sha256};
 use super::reply::{Kept, Reply, refused};
 use crate::driver::{ApplyRequest, ApplyResponse, CallContext, CreateRecovery, Driver};
 use crate::model::{
-    Diagnostics, DriverError, ErrorKind, ObjectState, PlanRequest, PlanResponse, RecordedObject, Schema, Value,
+    Diagnostics, DriverError, ErrorKind, ObjectState, PlanRequest, PlanResponse, Provider, ProviderUse, RecordedObject,
+    Schema, Value,
 };
 use crate::store::codec;
 
@@ -85,8 +86,9 @@ struct Question(Sha256);
 impl Question {
     fn new(context: &CallContext, call: &str) -> Self {
         let question = Self(Sha256::new());
-        let CallContext { type_name, namespace, address, service_account, .. } = context;
-        [call, type_name, namespace, address, service_account]
+        let CallContext { type_name, namespace, address, service_account, provider, .. } = context;
+        let settings = provider.as_ref().map_or("", |provider| &provider.digest);
+        [call, type_name, namespace, address, service_account, settings]
             .iter()
             .fold(question, |question, text| question.bytes(text.as_bytes()))
     }
@@ -115,8 +117,16 @@ impl Question {
 }
 
 impl Driver for Taped {
-    fn schema(&self, type_name: &str) -> Option<Arc<Schema>> {
-        self.inner.schema(type_name)
+    fn schema(&self, type_name: &str, provider: Option<&Provider>) -> Option<Arc<Schema>> {
+        self.inner.schema(type_name, provider)
+    }
+
+    fn prepare<'a>(&'a self, providers: &'a [Arc<Provider>], settled: &'a [Arc<ProviderUse>]) -> BoxFuture<'a, ()> {
+        self.inner.prepare(providers, settled)
+    }
+
+    fn fault(&self, provider: &Provider) -> Option<DriverError> {
+        self.inner.fault(provider)
     }
 
     fn validate<'a>(

@@ -27,6 +27,7 @@ pub fn object() -> RecordedObject {
         hooks: Arc::default(),
         hooks_pending: false,
         provider_config: "".into(),
+        provider: None,
         service_account: "".into(),
         revision: crate::model::Revision::default(),
         triggers: None,

@@ -49,6 +49,7 @@ fn record(name: &str, version: u64, used: &[&str]) -> Stored {
         hooks: Arc::default(),
         hooks_pending: false,
         provider_config: "".into(),
+        provider: None,
         service_account: "".into(),
         revision: crate::model::Revision::default(),
         triggers: None,

@@ -379,6 +379,8 @@ impl Planned {
                 instances: only(&self.config.instances, of),
                 families: self.config.families.iter().filter(|(name, _)| names.contains(*name)).map(cloned).collect(),
                 incomplete: self.config.incomplete.clone(),
+                providers: self.config.providers.clone(),
+                provider_configs: self.config.provider_configs.clone(),
             }),
             versions: only(&self.versions, of),
             running: self.running.iter().filter(|running| of(&running.step.address)).cloned().collect(),

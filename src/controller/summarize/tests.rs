@@ -30,6 +30,7 @@ fn record() -> Record {
         hooks: Arc::default(),
         hooks_pending: false,
         provider_config: "".into(),
+        provider: None,
         service_account: "".into(),
         revision: crate::model::Revision::default(),
         triggers: None,

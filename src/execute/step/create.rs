@@ -46,7 +46,7 @@ async fn create(task: &StepTask) -> Result<Fate, Unfinished> {
     let planned = task.planned_object(&last, timeout).await?;
     let before = task.intend(record, Operation::Create, deposed, Some(planned), timeout).await?;
 
-    let context = task.context(&prepared.recorded.service_account, timeout, before.record.intent.as_deref());
+    let context = task.context(&prepared.recorded, timeout, before.record.intent.as_deref());
     let request = ApplyRequest { prior: None, config: last.config, planned: Some(last.planned), private: last.private };
     let response = call(driver.as_ref(), &context, request).await;
     let (generation, requested) = task
@@ -98,7 +98,8 @@ pub(crate) async fn settle_create(
     let Some(intent) = record.intent.take() else {
         return Err(Failure::internal("a create is settled that was never intended").into());
     };
-    let schema = engine.drivers.get(&record.type_name).and_then(|driver| driver.schema(&record.type_name));
+    let provider = intent.planned.as_ref().and_then(|planned| planned.recorded.provider.as_ref());
+    let schema = engine.schema(&record.type_name, provider);
     let is_replacement = intent.deposed.is_some() || record.replacement_pending;
     let opened = (*intent).clone();
     let failure = conclude_create(&mut record, *intent, response, schema.as_deref());

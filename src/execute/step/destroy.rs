@@ -40,7 +40,7 @@ pub(super) async fn run(task: &StepTask) -> Result<Fate, Unfinished> {
     let before = task.intend(record, Operation::Destroy, removed.deposed, None, span).await?;
 
     hooks::before_destroy(task, &before, &object, hooks).await?;
-    let context = task.context(&object.service_account, timeout, before.record.intent.as_deref());
+    let context = task.context(&object, timeout, before.record.intent.as_deref());
     let response = call_destroy(task.driver()?.as_ref(), &context, object).await;
     settle_destroy(&task.engine, &before, removed, response).await
 }
@@ -101,8 +101,9 @@ pub(crate) async fn settle_destroy(
         return finish_removal(engine, before, record, removed).await;
     };
     if let Some(state) = response.object {
-        let schema = engine.drivers.get(&record.type_name).and_then(|driver| driver.schema(&record.type_name));
-        let kept = Arc::new(seen_object(&*chosen(&record, removed.deposed)?, state, schema.as_deref()));
+        let object = chosen(&record, removed.deposed)?;
+        let schema = engine.schema(&record.type_name, object.provider.as_ref());
+        let kept = Arc::new(seen_object(&object, state, schema.as_deref()));
         match removed.deposed {
             Some(key) => drop(record.deposed.insert(key, kept)),
             None => record.current = Some(kept),

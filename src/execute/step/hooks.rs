@@ -69,7 +69,7 @@ async fn run(
     hooks: Vec<Evaluated>,
     timeout: Duration,
 ) -> Result<(), Failure> {
-    let context = task.context(&object.service_account, timeout, stored.record.intent.as_deref());
+    let context = task.context(object, timeout, stored.record.intent.as_deref());
     let of = Concerning { engine: &task.engine, context, uid: &stored.record.uid, object };
     let mut notes = Vec::new();
     let ended = hooks::run(&of, hooks, &mut notes).await;

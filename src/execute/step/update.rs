@@ -34,7 +34,7 @@ pub(super) async fn run(task: &StepTask) -> Result<Fate, Unfinished> {
     let planned = task.planned_object(&last, timeout).await?;
     let before = task.intend(record, Operation::Update, None, Some(planned), timeout).await?;
 
-    let context = task.context(&prepared.recorded.service_account, timeout, before.record.intent.as_deref());
+    let context = task.context(&prepared.recorded, timeout, before.record.intent.as_deref());
     let request = ApplyRequest {
         prior: Some(Arc::clone(prior)),
         config: last.config,

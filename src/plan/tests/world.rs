@@ -75,6 +75,7 @@ pub(crate) fn object(id: &str, uses: &[&str]) -> RecordedObject {
         hooks: Arc::default(),
         hooks_pending: false,
         provider_config: "".into(),
+        provider: None,
         service_account: "".into(),
         revision: crate::model::Revision::default(),
         triggers: None,
@@ -440,7 +441,7 @@ fn resolve(value: &Value, scope: &dyn Scope, at: &Path) -> Result<Value, Diagnos
 }
 
 impl Types for World {
-    fn schema(&self, type_name: &str) -> Option<Arc<Schema>> {
+    fn schema(&self, type_name: &str, _: Option<&Provider>) -> Option<Arc<Schema>> {
         let schema = || self.schema.get_or_init(|| Arc::new(schema())).clone();
         matches!(type_name, "thing" | "named").then(schema)
     }

@@ -1,5 +1,6 @@
 //! Records to test with: arbitrary ones, and the typical one of the measurements.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -9,8 +10,8 @@ use proptest::prelude::*;
 
 use crate::model::{
     Address, DataKind, DataRef, DeposedKey, Holder, HookKind, InstanceKey, Intent, Number, ObjectStatus, OnFailure,
-    Operation, PlannedObject, PublishedCopy, Record, RecordedHook, RecordedObject, Revision, SeenTrigger, Triggers,
-    Value,
+    Operation, Package, PlannedObject, Provider, ProviderUse, PublishedCopy, Record, RecordedHook, RecordedObject,
+    Revision, SeenTrigger, Triggers, Value,
 };
 
 /// A `terraform_data` object as the performance budgets have it: two dependencies, about 300 bytes.
@@ -42,6 +43,7 @@ pub(crate) fn typical(number: usize) -> Record {
         hooks: Arc::default(),
         hooks_pending: false,
         provider_config: "".into(),
+        provider: None,
         service_account: "default".into(),
         revision: crate::model::Revision::default(),
         triggers: None,
@@ -114,32 +116,50 @@ fn object() -> impl Strategy<Value = RecordedObject> {
         (value(), bytes(), option::of(value()), any::<u64>(), status),
         vec(address(), 0..4),
         (any::<[bool; 5]>(), vec(hook(), 0..3)),
-        (text(), text()),
+        (text(), text(), option::of((text(), text(), value()))),
         option::of((any::<u64>(), any::<u64>())),
         option::of(triggers()),
     )
-        .prop_map(|(own, dependencies, (flags, hooks), (provider_config, service_account), revision, triggers)| {
-            let (value, private, identity, schema_version, status) = own;
-            let [create_before_destroy, prevent_destroy, skip_destroy, awaits_postconditions, hooks_pending] = flags;
-            RecordedObject {
-                value,
-                private,
-                identity,
-                schema_version,
-                status,
-                dependencies: dependencies.into(),
-                create_before_destroy,
-                prevent_destroy,
-                skip_destroy,
-                awaits_postconditions,
-                hooks: hooks.into(),
-                hooks_pending,
-                provider_config,
-                service_account,
-                revision: revision.map_or_else(Revision::default, |(epoch, operation)| Revision { epoch, operation }),
-                triggers: triggers.map(Arc::new),
-            }
-        })
+        .prop_map(
+            |(own, dependencies, (flags, hooks), (provider_config, service_account, provider), revision, triggers)| {
+                let (value, private, identity, schema_version, status) = own;
+                let [create_before_destroy, prevent_destroy, skip_destroy, awaits_postconditions, hooks_pending] =
+                    flags;
+                RecordedObject {
+                    value,
+                    private,
+                    identity,
+                    schema_version,
+                    status,
+                    dependencies: dependencies.into(),
+                    create_before_destroy,
+                    prevent_destroy,
+                    skip_destroy,
+                    awaits_postconditions,
+                    hooks: hooks.into(),
+                    hooks_pending,
+                    provider_config,
+                    service_account,
+                    provider: provider.map(|(name, version, settings)| Arc::new(used(name, version, settings))),
+                    revision: revision
+                        .map_or_else(Revision::default, |(epoch, operation)| Revision { epoch, operation }),
+                    triggers: triggers.map(Arc::new),
+                }
+            },
+        )
+}
+
+fn used(name: Arc<str>, version: Arc<str>, settings: Value) -> ProviderUse {
+    let provider = Provider {
+        name: name.clone(),
+        source: "registry.opentofu.org/hashicorp/random".into(),
+        version,
+        package: Package::Path("/bin/provider".into()),
+        checksums: vec!["zh:00".into()],
+        environment: BTreeMap::from([("REGION".into(), Some("x".into()))]),
+        max_calls: 3,
+    };
+    ProviderUse::new(name, Arc::new(provider), settings)
 }
 
 fn intent() -> impl Strategy<Value = Intent> {

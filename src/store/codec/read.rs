@@ -9,8 +9,8 @@ use jiff::Timestamp;
 use super::{CodecError, MAX_DEPTH};
 use crate::model::{
     Address, DataKind, DataRef, DeposedKey, Holder, HookKind, InstanceKey, Intent, Number, ObjectStatus, OnFailure,
-    Operation, PlannedObject, PublishedCopy, Record, RecordedHook, RecordedObject, Revision, SeenTrigger, Triggers,
-    Value,
+    Operation, PlannedObject, ProviderUse, PublishedCopy, Record, RecordedHook, RecordedObject, Revision, SeenTrigger,
+    Triggers, Value,
 };
 use crate::store::Strings;
 
@@ -101,7 +101,7 @@ impl<'a> Reader<'a> {
             awaits_postconditions,
             has_revision,
             has_triggers,
-            has_hooks,
+            has_more,
         ] = self.flags()?;
         let status = match self.byte()? {
             0 => ObjectStatus::Ready,
@@ -116,6 +116,10 @@ impl<'a> Reader<'a> {
         let schema_version = self.unsigned()?;
         let count = self.length()?;
         let dependencies = (0..count).map(|_| self.address()).collect::<Read<Vec<_>>>()?;
+        let (provider_config, service_account) = (self.shared()?, self.shared()?);
+        let revision = if has_revision { self.revision()? } else { Revision::default() };
+        let triggers = if has_triggers { Some(Arc::new(self.triggers()?)) } else { None };
+        let [hooks_pending, has_provider] = if has_more { self.flags()? } else { [false; 2] };
         Ok(RecordedObject {
             value,
             private,
@@ -127,13 +131,22 @@ impl<'a> Reader<'a> {
             prevent_destroy,
             skip_destroy,
             awaits_postconditions,
-            provider_config: self.shared()?,
-            service_account: self.shared()?,
-            revision: if has_revision { self.revision()? } else { Revision::default() },
-            triggers: if has_triggers { Some(Arc::new(self.triggers()?)) } else { None },
-            hooks_pending: has_hooks && self.flags::<1>()?[0],
-            hooks: if has_hooks { self.hooks()? } else { Arc::default() },
+            provider_config,
+            service_account,
+            revision,
+            triggers,
+            hooks_pending,
+            hooks: if has_more { self.hooks()? } else { Arc::default() },
+            provider: if has_provider { Some(self.provider()?) } else { None },
         })
+    }
+
+    fn provider(&mut self) -> Read<Arc<ProviderUse>> {
+        let name = self.shared()?;
+        let provider = serde_json::from_str(self.text()?);
+        let provider = provider.map_err(|_| CodecError::Damaged("a provider in it cannot be read"))?;
+        let settings = self.value(0)?;
+        Ok(self.strings.provider(ProviderUse::new(name, Arc::new(provider), settings)))
     }
 
     fn hooks(&mut self) -> Read<Arc<[RecordedHook]>> {

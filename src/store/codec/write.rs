@@ -4,7 +4,7 @@
 use super::{CodecError, MAX_DEPTH};
 use crate::model::{
     Address, DataKind, Holder, HookKind, InstanceKey, Intent, Number, ObjectStatus, OnFailure, Operation,
-    PlannedObject, PublishedCopy, Record, RecordedHook, RecordedObject, Revision, Triggers, Value,
+    PlannedObject, ProviderUse, PublishedCopy, Record, RecordedHook, RecordedObject, Revision, Triggers, Value,
 };
 
 type Written = Result<(), CodecError>;
@@ -68,7 +68,7 @@ fn object(out: &mut Vec<u8>, object: &RecordedObject) -> Written {
         // Absent in records of earlier versions, as everything below that has a flag.
         object.revision != Revision::default(),
         object.triggers.is_some(),
-        object.hooks_pending || !object.hooks.is_empty(),
+        has_more(object),
     ]));
     out.push(match object.status {
         ObjectStatus::Ready => 0,
@@ -94,12 +94,24 @@ fn object(out: &mut Vec<u8>, object: &RecordedObject) -> Written {
     if let Some(seen) = &object.triggers {
         triggers(out, seen);
     }
-    if object.hooks_pending || !object.hooks.is_empty() {
-        out.push(flags([object.hooks_pending]));
+    if has_more(object) {
+        out.push(flags([object.hooks_pending, object.provider.is_some()]));
         unsigned(out, object.hooks.len() as u64);
         object.hooks.iter().try_for_each(|written| hook(out, written))?;
     }
-    Ok(())
+    object.provider.as_ref().map_or(Ok(()), |used| provider(out, used))
+}
+
+/// Whether a second byte of flags follows, with what it tells of.
+fn has_more(object: &RecordedObject) -> bool {
+    object.hooks_pending || !object.hooks.is_empty() || object.provider.is_some()
+}
+
+/// The provider is written as JSON, since it is a document of its own that other versions may add to.
+fn provider(out: &mut Vec<u8>, used: &ProviderUse) -> Written {
+    text(out, &used.name);
+    text(out, &serde_json::to_string(&*used.provider).map_err(|_| CodecError::Damaged("a provider has no JSON form"))?);
+    value(out, &used.settings, 0)
 }
 
 fn triggers(out: &mut Vec<u8>, triggers: &Triggers) {

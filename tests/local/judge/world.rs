@@ -9,7 +9,7 @@ use futures::future::BoxFuture;
 use purlin::driver::{ApplyRequest, ApplyResponse, CallContext, CreateRecovery, Driver};
 use purlin::model::{
     Attribute, AttributeType, Diagnostics, DriverError, ErrorKind, ObjectState, Path, PlanRequest, PlanResponse,
-    RecordedObject, Schema, Value,
+    Provider, RecordedObject, Schema, Value,
 };
 
 use super::witness::Witness;
@@ -234,7 +234,7 @@ fn failed(message: &str, kind: ErrorKind) -> ApplyResponse {
 }
 
 impl Driver for World {
-    fn schema(&self, type_name: &str) -> Option<Arc<Schema>> {
+    fn schema(&self, type_name: &str, _: Option<&Provider>) -> Option<Arc<Schema>> {
         let attribute = |computed: bool| Attribute {
             kind: AttributeType::Any,
             required: false,

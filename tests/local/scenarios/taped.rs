@@ -11,8 +11,8 @@ use purlin::driver::{ApplyRequest, ApplyResponse, CallContext, CreateRecovery, D
 use purlin::execute::{Journal, JournalError};
 use purlin::model::data::Texts;
 use purlin::model::{
-    Diagnostics, DriverError, ErrorKind, ObjectState, PlanRequest, PlanResponse, Record, RecordedObject, Schema, Value,
-    Version,
+    Diagnostics, DriverError, ErrorKind, ObjectState, PlanRequest, PlanResponse, Provider, Record, RecordedObject,
+    Schema, Value, Version,
 };
 use purlin::store::memory::MemoryJournal;
 
@@ -49,8 +49,8 @@ impl TapedDriver {
 }
 
 impl Driver for TapedDriver {
-    fn schema(&self, type_name: &str) -> Option<Arc<Schema>> {
-        self.inner.schema(type_name)
+    fn schema(&self, type_name: &str, provider: Option<&Provider>) -> Option<Arc<Schema>> {
+        self.inner.schema(type_name, provider)
     }
 
     fn validate<'a>(

@@ -1,0 +1,155 @@
+//! From `Provider` and `ProviderConfig` to what they mean: the checks and defaults that hold wherever they were read.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::{Draft, DraftInput, LABEL, field, spec};
+use crate::load::expression::{self, Variable};
+use crate::load::intern::Interner;
+use crate::load::tree::{Node, Tree};
+use crate::load::{ProviderConfig, ProviderSpec, Template};
+use crate::model::{Diagnostic, Diagnostics, Package, Path, Provider, Reason, Value};
+
+/// The registry of a source that names none, as OpenTofu has it.
+const DEFAULT_HOST: &str = "registry.opentofu.org";
+
+/// The namespace of a source that names none, as Terraform has it.
+const DEFAULT_NAMESPACE: &str = "hashicorp";
+
+/// A `Provider` in the form that both ways of reading share.
+#[derive(Debug, Default)]
+pub(in crate::load) struct DraftProvider {
+    pub(in crate::load) name: Arc<str>,
+    pub(in crate::load) source: Arc<str>,
+    pub(in crate::load) version: Arc<str>,
+    pub(in crate::load) package: Package,
+    pub(in crate::load) checksums: Vec<Arc<str>>,
+    pub(in crate::load) environment: BTreeMap<Arc<str>, Option<Arc<str>>>,
+    pub(in crate::load) max_calls: Option<u32>,
+    pub(in crate::load) problems: Diagnostics,
+}
+
+/// A `ProviderConfig` in the form that both ways of reading share.
+#[derive(Debug, Default)]
+pub(in crate::load) struct DraftProviderConfig {
+    pub(in crate::load) name: Arc<str>,
+    /// Without it: the provider of its own name.
+    pub(in crate::load) provider: Option<Arc<str>>,
+    pub(in crate::load) inputs: Vec<DraftInput>,
+    pub(in crate::load) problems: Diagnostics,
+}
+
+impl DraftProvider {
+    /// Checks what was read.
+    pub(in crate::load) fn finish(self) -> ProviderSpec {
+        let mut problems = self.problems;
+        let mut problem = |at: Path, what: String, hint: &str| {
+            problems.push(Diagnostic::general(Reason::InvalidManifest, what).at(at).hint(hint));
+        };
+        if !expression::is_label(&self.name) {
+            problem(field(&["metadata", "name"]), format!("`{}` is no DNS label", self.name), LABEL);
+        }
+        // A name says as much as a source of one part does.
+        let written = if self.source.is_empty() { &self.name } else { &self.source };
+        let source = address(written).unwrap_or_else(|| {
+            let hint = "write `HOST/NAMESPACE/TYPE`, `NAMESPACE/TYPE` or `TYPE`, such as `hashicorp/random`";
+            problem(spec(&["source"]), format!("`{written}` is no address of a provider"), hint);
+            written.clone()
+        });
+        for (index, checksum) in self.checksums.iter().enumerate() {
+            if !(checksum.starts_with("zh:") || checksum.starts_with("h1:")) {
+                let hint = "checksums are those of Terraform's lock file: `zh:` of the zip, `h1:` of what is in it";
+                problem(spec(&["checksums"]).index(index), format!("`{checksum}` is no checksum"), hint);
+            }
+        }
+        if self.max_calls == Some(0) {
+            problem(spec(&["limits", "calls"]), "no call could ever be made".to_owned(), "leave it out for 10");
+        }
+        let provider = Provider {
+            name: self.name,
+            source,
+            version: self.version,
+            package: self.package,
+            checksums: self.checksums,
+            environment: self.environment,
+            max_calls: self.max_calls.unwrap_or(Provider::DEFAULT_CALLS),
+        };
+        ProviderSpec { provider: Arc::new(provider), problems, source: None }
+    }
+}
+
+impl DraftProviderConfig {
+    /// Checks what was read, and parses the settings.
+    pub(in crate::load) fn finish(self, config: Option<&Tree>, interner: &mut Interner) -> ProviderConfig {
+        let mut draft = Draft { name: self.name, inputs: self.inputs, problems: self.problems, ..Draft::default() };
+        if !expression::is_label(&draft.name) {
+            let what = format!("`{}` is no DNS label", draft.name);
+            draft.problem(Reason::InvalidManifest, field(&["metadata", "name"]), what, LABEL);
+        }
+        let at = spec(&["config"]);
+        let (config, references, faults) = match config {
+            Some(tree) if matches!(tree.node, Node::Map(_)) => {
+                Template::parse(tree, &at, &[Variable::Inputs], interner)
+            }
+            _ => (Template::literal(Value::map::<Arc<str>>([])), Vec::new(), Vec::new()),
+        };
+        draft.problems.extend(faults);
+        let inputs = draft.inputs();
+        draft.refuse_undeclared(&inputs, &config, &at);
+        let provider = self.provider.unwrap_or_else(|| draft.name.clone());
+        let references = references.into_iter().map(|reference| {
+            let mut at = field(&["providerConfig", &draft.name]);
+            at.0.extend(reference.at.0.iter().cloned());
+            crate::load::Reference { at, ..reference }
+        });
+        ProviderConfig {
+            references: references.collect(),
+            name: draft.name,
+            provider,
+            config,
+            inputs,
+            problems: draft.problems,
+            source: None,
+        }
+    }
+}
+
+/// The full address of a provider, as Terraform reads sources.
+fn address(source: &str) -> Option<Arc<str>> {
+    let parts: Vec<&str> = source.split('/').collect();
+    let (host, namespace, name) = match parts[..] {
+        [name] => (DEFAULT_HOST, DEFAULT_NAMESPACE, name),
+        [namespace, name] => (DEFAULT_HOST, namespace, name),
+        [host, namespace, name] => (host, namespace, name),
+        _ => return None,
+    };
+    let is_word = |text: &str| {
+        !text.is_empty()
+            && !text.starts_with('-')
+            && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_')
+    };
+    let is_host = |text: &str| {
+        let (name, port) = text.split_once(':').unwrap_or((text, "443"));
+        name.split('.').all(is_word) && port.parse::<u16>().is_ok()
+    };
+    (is_host(host) && is_word(namespace) && is_word(name)).then(|| {
+        // Addresses are compared without regard to case, as Terraform does.
+        format!("{host}/{namespace}/{name}").to_ascii_lowercase().into()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_source_is_completed() {
+        let whole = |source| address(source).map(|address| address.to_string()).unwrap_or_default();
+        assert_eq!(whole("random"), "registry.opentofu.org/hashicorp/random");
+        assert_eq!(whole("Acme/thing"), "registry.opentofu.org/acme/thing");
+        assert_eq!(whole("registry.example.com:8443/acme/thing"), "registry.example.com:8443/acme/thing");
+        for wrong in ["", "a/b/c/d", "a b", "../x", "host/-x/y"] {
+            assert_eq!(whole(wrong), "", "{wrong}");
+        }
+    }
+}
