@@ -64,7 +64,8 @@ pub fn condition(
         status: status.to_owned(),
         reason: reason.to_string(),
         message: message.into(),
-        observed_generation: Some(observed_generation),
+        // The server refuses negative ones; of a Resource that nobody has considered yet there is none.
+        observed_generation: Some(observed_generation).filter(|generation| *generation >= 0),
         last_transition_time: Time(Timestamp::UNIX_EPOCH),
     }
 }

@@ -21,7 +21,7 @@ use crate::driver::Registry;
 use crate::driver::kubernetes_object::{KubernetesObject, OwnerScope};
 use crate::execute::Limits;
 use crate::load::{self, Config, Data, Instance};
-use crate::model::{Address, DataKind, DataRef, Reason, Stored, Value, Version};
+use crate::model::{Address, DataKind, DataRef, Reason, Record, Stored, Value, Version};
 use crate::plan::Held;
 use crate::process::{SystemClock, SystemRandom};
 use crate::store::Loaded;
@@ -217,6 +217,35 @@ impl ClusterEditor {
             Edited::Erased => return self.remove(&record.namespace, &record.address, *version).await,
         };
         written.map_err(|failure| refused(&failure))
+    }
+
+    /// Says in a record where its object belongs from now on. One write, so that there is one who moves: the controller.
+    /// It would take a move back that nobody asks for, and make the object anew for a Resource that still wants it.
+    pub async fn relocate(&self, stored: &Stored, to: &Address) -> anyhow::Result<()> {
+        let Stored { record, version } = stored;
+        let from = &record.address;
+        let resources = Connection::open(&self.target).await?.resources();
+        let (old, new) = (resources.get_opt(&from.name).await, resources.get_opt(&to.name).await);
+        let (old, new) = (old.map_err(explained)?, new.map_err(explained)?);
+        let deleting = |resource: &Resource| resource.metadata.deletion_timestamp.is_some();
+        let Some(new) = new.filter(|new| !deleting(new)) else {
+            let hint = "apply its manifest first, with `spec.suspend: true`, so that no object is made for it";
+            return Err(CommandFailure::hinted(format!("there is no Resource `{}`", to.name), hint));
+        };
+        if *new.spec.type_name != *record.type_name {
+            let what =
+                format!("`{from}` is of type `{}`, and `{to}` of type `{}`", record.type_name, new.spec.type_name);
+            return Err(CommandFailure::hinted(what, "an object keeps its type"));
+        }
+        let suspended = |resource: &Resource| resource.spec.suspend || resource.annotation(api::PAUSED) == "true";
+        if old.is_some_and(|old| from.name != to.name && !deleting(&old) && !suspended(&old)) {
+            let hint =
+                format!("suspend it with `purlin suspend {}`, or delete it: it would make another object", from.name);
+            return Err(CommandFailure::hinted(format!("the Resource `{}` still wants its object", from.name), hint));
+        }
+        let leaving = Record { moving_to: Some(Box::new(to.clone())), ..Record::clone(record) };
+        let written = self.secrets.put(&leaving, Some(*version), Patience::SHORT).await;
+        written.map(drop).map_err(|failure| refused(&failure))
     }
 
     /// Removes a record, whether or not it can be read.

@@ -253,6 +253,11 @@ impl Index {
         self.links.component(names)
     }
 
+    /// Whether Resources are being listed anew: what was not listed yet may be different by now.
+    pub fn is_relisting(&self) -> bool {
+        self.resources_before.is_some()
+    }
+
     /// What these names want.
     pub fn config(&self, names: &BTreeSet<Arc<str>>) -> Config {
         let mut config = Config { namespace: self.namespace.clone(), ..Config::default() };
@@ -271,8 +276,8 @@ impl Index {
             (&instance.uid, instance.generation, instance.deleting, instance.suspended).hash(&mut hasher);
             (&instance.replace_requested, &instance.reconcile_requested).hash(&mut hasher);
             self.inputs.versions(instance).for_each(|version| version.hash(&mut hasher));
-            for reference in instance.references.iter() {
-                let target = &reference.target.name;
+            let before = instance.moved_from.iter().map(|address| &address.name);
+            for target in instance.references.iter().map(|reference| &reference.target.name).chain(before) {
                 target.hash(&mut hasher);
                 let wanted = self.entries.get(target).map(|entry| (entry.instance.deleting, &entry.instance.uid));
                 wanted.hash(&mut hasher);
@@ -349,13 +354,14 @@ impl Index {
         let entry = match self.entries.remove(&name) {
             Some(old) if old.instance.uid == instance.uid => {
                 if is_news(&old.instance, &instance, has_record) {
-                    self.woken.insert(name.clone());
+                    self.wake_with_former(&instance);
+                    self.wake_with_former(&old.instance);
                 }
                 // What we write into the status ourselves is remembered when we write it, not when it comes back.
                 Entry { overlay: old.overlay.confirmed_by(&instance), instance, published: old.published, meta }
             }
             _ => {
-                self.woken.insert(name.clone());
+                self.wake_with_former(&instance);
                 Entry { instance, published, meta, overlay: Overlay::None }
             }
         };
@@ -475,14 +481,25 @@ impl Index {
         self.woken.insert(name.clone());
     }
 
+    /// A Resource, and what it says that it was before: a plan to destroy that, made a moment ago, counts no more.
+    fn wake_with_former(&mut self, instance: &Instance) {
+        self.woken.insert(instance.address.name.clone());
+        self.woken.extend(instance.moved_from.iter().map(|address| address.name.clone()));
+    }
+
     fn relink(&mut self, name: &Arc<str>) {
         let entry = self.entries.get(name);
-        let wanted = entry.into_iter().flat_map(|entry| entry.instance.references.iter().map(|r| &r.target.name));
+        let wanted = entry.into_iter().flat_map(|entry| {
+            let instance = &entry.instance;
+            let before = instance.moved_from.iter().map(|address| &address.name);
+            instance.references.iter().map(|r| &r.target.name).chain(before)
+        });
         let records = self.records.range(Address::single(name.clone())..).take_while(|(a, _)| a.name == *name);
         let used = records.flat_map(|(_, stored)| {
             let record = &stored.record;
             let objects = record.current.iter().chain(record.deposed.values());
-            objects.flat_map(|object| object.dependencies.iter().map(|address| &address.name))
+            let used = objects.flat_map(|object| object.dependencies.iter());
+            used.chain(record.moving_to.as_deref()).map(|address| &address.name)
         });
         let targets: BTreeSet<Arc<str>> = wanted.chain(used).filter(|target| *target != name).cloned().collect();
         self.links.set(name, targets);
@@ -494,7 +511,8 @@ impl Index {
 fn is_news(old: &Instance, new: &Instance, has_record: bool) -> bool {
     let asked = (old.generation, old.deleting, old.suspended) != (new.generation, new.deleting, new.suspended)
         || old.replace_requested != new.replace_requested
-        || old.reconcile_requested != new.reconcile_requested;
+        || old.reconcile_requested != new.reconcile_requested
+        || old.moved_from != new.moved_from;
     let finalizer_lost = old.has_finalizer && !new.has_finalizer;
     let annotation_lost = old.record_annotation != new.record_annotation && new.record_annotation != new.uid;
     asked || (has_record && (finalizer_lost || annotation_lost))

@@ -12,6 +12,7 @@
 //! this one owns, and the running calls belong to the `Run`.
 
 mod drift;
+mod moving;
 mod objects;
 mod pace;
 mod planning;
@@ -25,6 +26,7 @@ use std::sync::Arc;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
+use self::moving::Moved;
 use self::planning::{Deferred, Planned};
 use self::progress::Adopted;
 use self::recovery::Recovered;
@@ -63,6 +65,9 @@ pub struct NamespaceTask {
     adopted: Vec<Adopted>,
     recoveries: JoinSet<Recovered>,
     recovering: BTreeSet<Address>,
+    moves: JoinSet<Moved>,
+    /// The names of components in which records are being moved: nothing else is planned there.
+    moving: BTreeSet<Arc<str>>,
     /// The ConfigMaps and Secrets that Resources read.
     inputs: InputWatches,
     /// Small requests to the API server whose result comes back through the watches.
@@ -106,6 +111,8 @@ impl NamespaceTask {
             adopted: Vec::new(),
             recoveries: JoinSet::new(),
             recovering: BTreeSet::new(),
+            moves: JoinSet::new(),
+            moving: BTreeSet::new(),
             inputs: InputWatches::default(),
             chores: JoinSet::new(),
             released: BTreeSet::new(),
@@ -144,6 +151,10 @@ impl NamespaceTask {
                 Some(recovered) = self.recoveries.join_next() => match recovered {
                     Ok(recovered) => self.take_recovery(recovered),
                     Err(error) => tracing::error!(%error, "a recovery was lost"),
+                },
+                Some(moved) = self.moves.join_next() => match moved {
+                    Ok(moved) => self.take_moved(moved),
+                    Err(error) => tracing::error!(%error, "a move was lost"),
                 },
                 Some(chore) = self.chores.join_next() => match chore {
                     Ok(chore) => self.take_chore(chore),
@@ -255,7 +266,7 @@ impl NamespaceTask {
     }
 
     fn is_over(&self) -> bool {
-        let nothing_runs = self.run_is_idle && self.recoveries.is_empty();
+        let nothing_runs = self.run_is_idle && self.recoveries.is_empty() && self.moves.is_empty();
         if self.stopping {
             return nothing_runs;
         }

@@ -8,39 +8,80 @@
 use std::sync::Arc;
 
 use super::{Journal, JournalError};
-use crate::model::{Record, Recorded, Stored};
-use crate::plan::moves::{Move, moved, redirected};
+use crate::model::{Record, Recorded, Stored, Version};
+use crate::plan::moves::{Move, moved, redirected, rounds};
 
 /// Carries moves out. `recorded` follows every write.
 ///
 /// # Errors
 /// What was written so far stays, and the next call goes on from there.
 pub async fn carry_out(journal: &dyn Journal, recorded: &mut Recorded, moves: &[Move]) -> Result<(), JournalError> {
+    for round in rounds(moves) {
+        prepare(journal, recorded, round).await?;
+        conclude(journal, recorded, round).await?;
+    }
+    Ok(())
+}
+
+/// The first half of one round: from here on the objects belong to the new addresses, and the old records are only
+/// there to be removed. Nothing for what is taken back.
+///
+/// # Errors
+/// As `carry_out`.
+pub async fn prepare(journal: &dyn Journal, recorded: &mut Recorded, round: &[Move]) -> Result<(), JournalError> {
     let before = recorded.clone();
-    for one in moves {
+    for one in round.iter().filter(|one| !one.back) {
         let Some(Stored { record, version }) = recorded.get(&one.from).cloned() else { continue };
-        if record.moving_to.is_none() {
+        let cut = record.moving_to.is_some();
+        if !cut {
             let leaving = Record { moving_to: Some(Box::new(one.to.clone())), ..Record::clone(&record) };
-            write(journal, recorded, leaving, Some(version)).await?;
+            write(journal, recorded, leaving, version).await?;
         }
-        let there = recorded.get(&one.to).cloned();
-        if !there.as_ref().is_some_and(|stored| stored.record.has_objects()) {
-            write(journal, recorded, moved(&record, one), there.map(|stored| stored.version)).await?;
+        match recorded.get(&one.to).cloned().filter(|there| there.record.has_objects()) {
+            None => claim(journal, recorded, moved(&record, one)).await?,
+            // A crash may have come between the record and the marks of its Resource.
+            Some(there) if cut && !there.record.uid.is_empty() => {
+                claim(journal, recorded, Record::clone(&there.record)).await?;
+            }
+            Some(_) => {}
         }
     }
-    let dependents: Vec<(Record, crate::model::Version)> = recorded
+    let dependents: Vec<(Record, Version)> = recorded
         .values()
         .filter(|stored| stored.record.moving_to.is_none())
-        .filter_map(|stored| Some((redirected(&stored.record, moves, &before)?, stored.version)))
+        .filter_map(|stored| Some((redirected(&stored.record, round, &before)?, stored.version)))
         .collect();
     for (record, version) in dependents {
-        write(journal, recorded, record, Some(version)).await?;
+        write(journal, recorded, record, version).await?;
     }
-    for one in moves {
-        let Some(Stored { record, version }) = recorded.get(&one.from).cloned() else { continue };
-        journal.erase(record, version).await?;
-        recorded.remove(&one.from);
+    Ok(())
+}
+
+/// The second half: the old records go, and in a cluster the marks of their Resources with them. What is taken back
+/// is at its old address alone.
+///
+/// # Errors
+/// As `carry_out`.
+pub async fn conclude(journal: &dyn Journal, recorded: &mut Recorded, round: &[Move]) -> Result<(), JournalError> {
+    for one in round {
+        let leaves = if one.back { &one.to } else { &one.from };
+        if let Some(Stored { record, version }) = recorded.get(leaves).cloned() {
+            journal.erase(record, version).await?;
+            recorded.remove(leaves);
+        }
+        if let Some(Stored { record, version }) = recorded.get(&one.from).cloned().filter(|_| one.back) {
+            write(journal, recorded, Record { moving_to: None, ..Record::clone(&record) }, version).await?;
+        }
     }
+    Ok(())
+}
+
+/// Writes the record at its new address, with the marks on the Resource that has it now.
+async fn claim(journal: &dyn Journal, recorded: &mut Recorded, record: Record) -> Result<(), JournalError> {
+    let record = Arc::new(record);
+    let base = recorded.get(&record.address).map(|stored| stored.version);
+    let version = journal.intend(record.clone(), base).await?;
+    recorded.insert(record.address.clone(), Stored { record, version });
     Ok(())
 }
 
@@ -48,13 +89,10 @@ async fn write(
     journal: &dyn Journal,
     recorded: &mut Recorded,
     record: Record,
-    base: Option<crate::model::Version>,
+    base: Version,
 ) -> Result<(), JournalError> {
     let record = Arc::new(record);
-    let version = match base {
-        None => journal.intend(record.clone(), None).await?,
-        Some(base) => journal.record(record.clone(), base).await?,
-    };
+    let version = journal.record(record.clone(), base).await?;
     recorded.insert(record.address.clone(), Stored { record, version });
     Ok(())
 }

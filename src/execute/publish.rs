@@ -12,9 +12,10 @@ use super::step::{Fate, StepTask, Unfinished, write_result};
 use crate::api;
 use crate::driver::CallContext;
 use crate::driver::publish::{CopyOf, Publisher};
+use crate::execute::JournalError;
 use crate::load::{Timeouts, publish};
 use crate::model::data::Texts;
-use crate::model::{DataRef, DriverError, ErrorKind, PublishedCopy, Reason, Record, Stored, Value};
+use crate::model::{Address, DataRef, DriverError, ErrorKind, PublishedCopy, Reason, Record, Recorded, Stored, Value};
 
 /// Publishes after a step that made, changed or recorded the object.
 pub(super) async fn after(task: &StepTask, fate: Fate) -> Result<Fate, Unfinished> {
@@ -136,6 +137,42 @@ pub(super) async fn remove_all(engine: &Engine, record: &mut Record) -> Result<(
         }
     }
     first_error.map_or(Ok(()), |error| Err(failure(error)))
+}
+
+/// Makes the copies of a record that was moved those of its new Resource, as they are. One that may not be read or
+/// written is left to the next plan, which tells.
+///
+/// # Errors
+/// When a copy or the record cannot be written now.
+pub async fn hand_over_copies(engine: &Engine, recorded: &mut Recorded, at: &Address) -> Result<(), JournalError> {
+    let Some(Stored { record, version }) = recorded.get(at).cloned() else { return Ok(()) };
+    let mut after = Record::clone(&record);
+    for copy in after.published.iter_mut().filter(|copy| copy.owner != record.uid && !copy.uid.is_empty()) {
+        let Ok(publisher) = publisher(engine) else { break };
+        let context = context(engine, &record, None, &copy.service_account);
+        let place = || CopyOf { context: &context, owner: owner(&record), target: &copy.target, uid: &copy.uid };
+        let handed = match publisher.read(place()).await {
+            Ok(Some(texts)) => publisher.write(place(), &texts).await.map(Some),
+            Ok(None) => Ok(None),
+            Err(error) => Err(error),
+        };
+        match handed {
+            Ok(Some(_)) => copy.owner = Arc::clone(&record.uid),
+            Ok(None) => {}
+            Err(error) if error.kind == ErrorKind::Transient => {
+                return Err(JournalError::Unavailable { address: at.clone(), message: error.message });
+            }
+            Err(error) => {
+                tracing::warn!(address = %at, copy = %copy.target, "not handed over: {}", error.message);
+            }
+        }
+    }
+    if after != *record {
+        let record = Arc::new(after);
+        let version = engine.journal.record(Arc::clone(&record), version).await?;
+        recorded.insert(at.clone(), Stored { record, version });
+    }
+    Ok(())
 }
 
 /// Whether any copy is not as it was written.

@@ -195,6 +195,11 @@ impl Run {
         }
     }
 
+    /// Takes back the plans that touch these objects: what has not started never will. Running steps go on.
+    pub fn withdraw(&mut self, scope: &BTreeSet<Address>) {
+        self.drop_batches(scope);
+    }
+
     /// What an object's next waiting step waits for.
     pub fn waiting_for(&self, address: &Address) -> Vec<Step> {
         let batch = self.batches.values().find(|batch| batch.scope.contains(address));

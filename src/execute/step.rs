@@ -207,8 +207,7 @@ impl StepTask {
 
     /// Whether the Resource does not carry our finalizer and annotation, so that a write without a call must put them there.
     fn must_claim(&self) -> bool {
-        let marked = |instance: &Instance| instance.has_finalizer && instance.record_annotation == instance.uid;
-        self.instance.as_deref().is_some_and(|instance| !instance.deleting && !marked(instance))
+        self.instance.as_deref().is_some_and(|instance| !instance.deleting && !instance.is_marked())
     }
 
     /// What an intent keeps of the final plan, and of the configuration under which it is carried out.

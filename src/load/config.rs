@@ -110,6 +110,11 @@ impl Instance {
         !self.deleting
     }
 
+    /// Whether the Resource carries our finalizer and our annotation, which it gets with its record.
+    pub fn is_marked(&self) -> bool {
+        self.has_finalizer && self.record_annotation == self.uid
+    }
+
     /// Whether the object stays when it is not wanted any more.
     pub fn keeps_object(&self) -> bool {
         self.deletion_policy == DeletionPolicy::Orphan || !self.policies.delete

@@ -116,19 +116,12 @@ pub fn from_api(resource: &api::Resource, default_service_account: &Arc<str>, in
         timeouts: [text(timeouts.create), text(timeouts.update), text(timeouts.delete), text(timeouts.read)],
         replace_requested: interner.get(resource.annotation(api::REPLACE_REQUESTED_AT)),
         reconcile_requested: interner.get(resource.annotation(api::RECONCILE_REQUESTED_AT)),
-        moved_from: "".into(),
+        moved_from: interner.get(resource.annotation(api::MOVED_FROM)),
         record_annotation: interner.get(resource.annotation(api::RECORD)),
         has_finalizer: metadata.finalizers.iter().flatten().any(|finalizer| finalizer == api::FINALIZER),
         deleting: metadata.deletion_timestamp.is_some(),
         problems: Vec::new(),
     };
-    let mut draft = draft;
-    if !resource.annotation(api::MOVED_FROM).is_empty() {
-        // Better no object than a second one beside that which was to be moved.
-        let at = field(&["metadata", "annotations", api::MOVED_FROM]);
-        let hint = "take the annotation off, and keep the name of the Resource";
-        draft.problem(Reason::MoveBlocked, at, "objects are moved on files only", hint);
-    }
     let config = Tree::from_json_map(&spec.config, interner);
     draft.finish(Some(&config), interner)
 }

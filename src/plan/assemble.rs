@@ -364,8 +364,7 @@ fn record_only(
 
 /// A Resource in a cluster says that it has a record; without that its deletion would leave the object behind.
 fn has_lost_marks(instance: &Instance) -> bool {
-    let marked = instance.has_finalizer && instance.record_annotation == instance.uid;
-    !instance.uid.is_empty() && !instance.deleting && !marked
+    !instance.uid.is_empty() && !instance.deleting && !instance.is_marked()
 }
 
 fn wants(scene: &Scene<'_>) -> std::collections::BTreeMap<Address, Arc<[Address]>> {

@@ -5,6 +5,7 @@
 //! `purlin.dev/moved-from`), or because it goes without saying: between an object without a key and `[0]`, or the only
 //! key of a `forEach`.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -21,6 +22,8 @@ pub struct Move {
     pub to: Address,
     /// The UID of the Resource that it belongs to.
     pub uid: Arc<str>,
+    /// It was on its way, and nobody wants it there any more: it stays at `from`.
+    pub back: bool,
 }
 
 /// What is to be moved.
@@ -34,60 +37,96 @@ pub struct Moves {
     pub diagnostics: Diagnostics,
 }
 
-/// Finds the moves. A plan towards nothing only finishes those that a crash cut.
+/// Finds the moves: first those that a crash cut, then, on the records as they are after that, those that are asked
+/// for. A plan towards nothing only finishes what was cut.
 pub fn find(config: &Config, recorded: &Recorded, options: &PlanOptions) -> Moves {
-    let running = options.running.iter().map(|running| &running.step.address).collect();
-    let mut search = Search { config, recorded, running, found: Moves::default(), taken: BTreeSet::new() };
+    let mut found = Moves::default();
     for (from, stored) in recorded {
-        if let Some(to) = &stored.record.moving_to {
-            let uid = config.resource(to).map_or_else(|| Arc::from(""), |resource| resource.uid.clone());
-            search.take(Move { from: from.clone(), to: Address::clone(to), uid });
+        let Some(to) = &stored.record.moving_to else { continue };
+        if let Some(held) = options.held.get(&**to).or_else(|| options.held.get(from)) {
+            found.held.insert(from.clone(), held.clone());
+            found.held.insert(Address::clone(to), held.clone());
+            continue;
         }
+        let back = !goes_on(config, recorded, options, &stored.record, to);
+        let uid = config.resource(to).map_or_else(|| Arc::from(""), |resource| resource.uid.clone());
+        found.moves.push(Move { from: from.clone(), to: Address::clone(to), uid, back });
     }
-    if options.mode == Mode::Normal && !recorded.is_empty() {
-        for (address, instance) in config.instances.iter().filter(|(_, instance)| instance.is_wanted()) {
-            search.look_for(address, instance);
-        }
-        config.families.values().for_each(|family| search.hold_for(family));
+    if options.mode != Mode::Normal || recorded.is_empty() {
+        return found;
     }
+    let after = match found.moves.is_empty() {
+        true => Cow::Borrowed(recorded),
+        false => Cow::Owned(carried(recorded, &found.moves)),
+    };
+    let running = options.running.iter().map(|running| &running.step.address).collect();
+    let mut search = Search { config, recorded: &after, held: &options.held, running, found, claims: BTreeMap::new() };
+    for (address, instance) in config.instances.iter().filter(|(_, instance)| instance.is_wanted()) {
+        search.look_for(address, instance);
+    }
+    search.settle_claims();
+    config.families.values().for_each(|family| search.hold_for(family));
     search.found
+}
+
+/// Whether a move that a crash cut is to be finished. Otherwise the record stays where it was: whoever wanted it at the
+/// new address has gone before anything could be done there.
+fn goes_on(config: &Config, recorded: &Recorded, options: &PlanOptions, record: &Record, to: &Address) -> bool {
+    let is_there = recorded.get(to).is_some_and(|stored| stored.record.has_objects());
+    let resource = config.resource(to);
+    // In a cluster a Resource that has our marks does not go without us, and what becomes of the object is up to it.
+    let protects = is_there && resource.is_some_and(|resource| resource.is_marked());
+    let same_type = resource.is_some_and(|resource| resource.type_name == record.type_name);
+    options.mode != Mode::Normal || protects || (lives(config, to) && same_type)
+}
+
+/// Who says that it was somewhere else before.
+struct Claim {
+    to: Address,
+    uid: Arc<str>,
+    /// By the annotation.
+    explicit: bool,
 }
 
 struct Search<'a> {
     config: &'a Config,
     recorded: &'a Recorded,
+    /// Objects that must wait, whatever it is for.
+    held: &'a BTreeMap<Address, Held>,
     /// Objects with a step under way.
     running: BTreeSet<&'a Address>,
     found: Moves,
-    taken: BTreeSet<Address>,
+    claims: BTreeMap<Address, Vec<Claim>>,
 }
 
-impl Search<'_> {
-    fn take(&mut self, found: Move) {
-        self.taken.insert(found.from.clone());
-        self.taken.insert(found.to.clone());
-        self.found.moves.push(found);
-    }
-
-    fn record(&self, address: &Address) -> Option<&Arc<Record>> {
+impl<'a> Search<'a> {
+    fn record(&self, address: &Address) -> Option<&'a Arc<Record>> {
         let record = self.recorded.get(address).map(|stored| &stored.record)?;
         (record.has_objects() || record.intent.is_some()).then_some(record)
     }
 
+    fn hold(&mut self, address: &Address, reason: Reason, message: String) {
+        self.found.held.insert(address.clone(), Held { reason, message });
+    }
+
     fn look_for(&mut self, address: &Address, instance: &Instance) {
-        if self.taken.contains(address) {
-            return;
-        }
         let explicit = self.named(address, &instance.moved_from);
         let occupied = self.record(address).is_some();
         let told = explicit.iter().map(|from| (from, true));
         let implied = if occupied { Vec::new() } else { self.other_keys(&address.name, address) };
         for (from, explicit) in told.chain(implied.iter().map(|from| (from, false))) {
-            let Some(record) = self.record(from).filter(|_| !self.taken.contains(from)) else { continue };
+            if !occupied && !self.recorded.contains_key(from) && self.is_unreadable(from) {
+                let message = format!("what is recorded of `{from}` cannot be read, so it is not moved here yet");
+                return self.hold(address, Reason::MoveBlocked, message);
+            }
+            let Some(record) = self.record(from) else { continue };
             let problem = |what: String, hint: &str| Diagnostic::warning(address, Reason::MoveBlocked, what).hint(hint);
             if occupied {
-                let what = format!("`{from}` is not moved here, since there is an object already");
-                self.found.diagnostics.push(problem(what, "remove the annotation `purlin.dev/moved-from`"));
+                // Another object of the old name has nothing to do with this one.
+                if !lives(self.config, from) {
+                    let what = format!("`{from}` is not moved here, since there is an object already");
+                    self.found.diagnostics.push(problem(what, "remove the annotation `purlin.dev/moved-from`"));
+                }
                 return;
             }
             if record.type_name != instance.type_name {
@@ -97,30 +136,50 @@ impl Search<'_> {
                 }
                 continue;
             }
-            if self.lives(from) {
-                let message = format!("`{from}` still has a Resource that wants it, so it is not moved here yet");
-                self.found.held.insert(address.clone(), Held { reason: Reason::MoveBlocked, message });
-                return;
+            if record.moving_to.is_some() {
+                let message = format!("`{from}` is being moved elsewhere, so it is not moved here yet");
+                return self.hold(address, Reason::MoveBlocked, message);
             }
-            if let Some(open) = self.open_operation(from) {
-                let message =
-                    format!("`{from}` is moved to `{address}` once the open operation of `{open}` is settled");
-                let held = Held { reason: Reason::OperationInProgress, message };
-                self.found.held.insert(address.clone(), held.clone());
+            if lives(self.config, from) {
+                let message = format!("`{from}` still has a Resource that wants it, so it is not moved here yet");
+                return self.hold(address, Reason::MoveBlocked, message);
+            }
+            if let Some(held) = self.held.get(address).cloned() {
                 self.found.held.insert(from.clone(), held);
                 return;
             }
-            let (from, to, uid) = (from.clone(), address.clone(), instance.uid.clone());
-            return self.take(Move { from, to, uid });
+            let open = self.open_operation(from).or_else(|| self.running.get(address).copied()).cloned();
+            if let Some(open) = open {
+                let message =
+                    format!("`{from}` is moved to `{address}` once the open operation of `{open}` is settled");
+                self.hold(address, Reason::OperationInProgress, message.clone());
+                return self.hold(from, Reason::OperationInProgress, message);
+            }
+            let claim = Claim { to: address.clone(), uid: instance.uid.clone(), explicit };
+            return self.claims.entry(from.clone()).or_default().push(claim);
         }
     }
 
-    /// Whether the object is still wanted where it is, or nobody can tell.
-    fn lives(&self, from: &Address) -> bool {
-        let unclear =
-            |family: &Arc<Family>| family.shared.is_wanted() && !matches!(family.expansion, Expansion::Known(_));
-        self.config.instances.get(from).is_some_and(|instance| instance.is_wanted())
-            || self.config.families.get(&from.name).is_some_and(unclear)
+    /// Whoever claims an object alone gets it. When several do, nobody does: a wrong guess would destroy it.
+    fn settle_claims(&mut self) {
+        for (from, claims) in std::mem::take(&mut self.claims) {
+            let explicit = || claims.iter().filter(|claim| claim.explicit);
+            if explicit().count() > 1 {
+                let names: Vec<String> = explicit().map(|claim| format!("`{}`", claim.to)).collect();
+                let message =
+                    format!("`{from}` is to be moved to {}; only one of them can be what it was", names.join(" and "));
+                for address in explicit().map(|claim| &claim.to).chain([&from]) {
+                    self.hold(address, Reason::MoveBlocked, message.clone());
+                }
+            } else if let Some(Claim { to, uid, .. }) = explicit().chain(&claims).next() {
+                self.found.moves.push(Move { from, to: to.clone(), uid: uid.clone(), back: false });
+            }
+        }
+    }
+
+    /// Something is recorded there, and nobody knows what.
+    fn is_unreadable(&self, address: &Address) -> bool {
+        self.held.get(address).is_some_and(|held| held.reason == Reason::RecordUnreadable)
     }
 
     /// While it is not known which instances a family has, nobody can tell what of the objects that are to be moved
@@ -182,13 +241,20 @@ impl Search<'_> {
     }
 
     /// An operation that is open on the record, or on one that names it.
-    fn open_operation(&self, from: &Address) -> Option<&Address> {
+    fn open_operation(&self, from: &Address) -> Option<&'a Address> {
         let is_open = |address: &Address, record: &Record| record.intent.is_some() || self.running.contains(address);
         let mut open = self.recorded.iter().filter(|(address, stored)| is_open(address, &stored.record));
         let whole = Address::single(from.name.clone());
         let names = |record: &Record| objects(record).any(|o| o.dependencies.iter().any(|d| d == from || *d == whole));
         open.find(|(address, stored)| *address == from || names(&stored.record)).map(|(address, _)| address)
     }
+}
+
+/// Whether an object is wanted at an address, or nobody can tell.
+fn lives(config: &Config, address: &Address) -> bool {
+    let unclear = |family: &Arc<Family>| family.shared.is_wanted() && !matches!(family.expansion, Expansion::Known(_));
+    config.instances.get(address).is_some_and(|instance| instance.is_wanted())
+        || config.families.get(&address.name).is_some_and(unclear)
 }
 
 fn objects(record: &Record) -> impl Iterator<Item = &Arc<RecordedObject>> {
@@ -200,17 +266,42 @@ pub fn moved(record: &Record, to: &Move) -> Record {
     Record { address: to.to.clone(), uid: to.uid.clone(), moving_to: None, ..record.clone() }
 }
 
-/// The record with its dependencies under their new addresses; `None` when it names none of them.
+/// Splits moves into those that can be carried out side by side: an object that moves on has to arrive first.
+pub fn rounds(moves: &[Move]) -> Vec<&[Move]> {
+    let mut rounds = Vec::new();
+    let mut start = 0;
+    for at in 1..=moves.len() {
+        let ends = moves.get(at).is_none_or(|next| {
+            next.back != moves[start].back
+                || moves[start..at].iter().any(|one| one.to == next.from || one.from == next.from)
+        });
+        if ends {
+            rounds.push(&moves[start..at]);
+            start = at;
+        }
+    }
+    rounds
+}
+
+/// Where an object of a dependency is found after one round of moves; `None` when it stays.
+fn redirection(dependency: &Address, moves: &[Move], recorded: &Recorded) -> Option<Address> {
+    if let Some(one) = moves.iter().find(|one| one.back && one.to == *dependency) {
+        return Some(one.from.clone());
+    }
+    let forth = || moves.iter().filter(|one| !one.back);
+    let exact = forth().find(|one| one.from == *dependency).map(|one| one.to.clone());
+    exact.or_else(|| {
+        // The whole of a family that goes to another name.
+        let whole = dependency.key == InstanceKey::None && !recorded.contains_key(dependency);
+        let one = forth().find(|one| whole && one.from.name == dependency.name)?;
+        (one.to.name != one.from.name).then(|| Address::single(one.to.name.clone()))
+    })
+}
+
+/// The record with its dependencies under the addresses that they have after one round of moves; `None` when it names
+/// none of them. `recorded` are the records before the round.
 pub fn redirected(record: &Record, moves: &[Move], recorded: &Recorded) -> Option<Record> {
-    let new = |dependency: &Address| {
-        let exact = moves.iter().find(|one| one.from == *dependency).map(|one| one.to.clone());
-        exact.or_else(|| {
-            // The whole of a family that goes to another name.
-            let whole = dependency.key == InstanceKey::None && !recorded.contains_key(dependency);
-            let one = moves.iter().find(|one| whole && one.from.name == dependency.name)?;
-            (one.to.name != one.from.name).then(|| Address::single(one.to.name.clone()))
-        })
-    };
+    let new = |dependency: &Address| redirection(dependency, moves, recorded);
     if !objects(record).any(|object| object.dependencies.iter().any(|dependency| new(dependency).is_some())) {
         return None;
     }
@@ -226,17 +317,27 @@ pub fn redirected(record: &Record, moves: &[Move], recorded: &Recorded) -> Optio
 /// The records as they are after the moves. Their versions are those of before.
 pub fn carried(recorded: &Recorded, moves: &[Move]) -> Recorded {
     let mut after = recorded.clone();
-    for one in moves {
-        let Some(old) = after.remove(&one.from) else { continue };
-        // A crash may have come after the new record was written.
-        if !after.get(&one.to).is_some_and(|stored| stored.record.has_objects()) {
-            let record = Arc::new(moved(&old.record, one));
-            after.insert(one.to.clone(), Stored { record, version: old.version });
+    for round in rounds(moves) {
+        let before = after.clone();
+        for one in round {
+            if one.back {
+                after.remove(&one.to);
+                if let Some(stored) = after.get_mut(&one.from) {
+                    stored.record = Arc::new(Record { moving_to: None, ..Record::clone(&stored.record) });
+                }
+                continue;
+            }
+            let Some(old) = after.remove(&one.from) else { continue };
+            // A crash may have come after the new record was written.
+            if !after.get(&one.to).is_some_and(|stored| stored.record.has_objects()) {
+                let record = Arc::new(moved(&old.record, one));
+                after.insert(one.to.clone(), Stored { record, version: old.version });
+            }
         }
-    }
-    for stored in after.values_mut() {
-        if let Some(record) = redirected(&stored.record, moves, recorded) {
-            stored.record = Arc::new(record);
+        for stored in after.values_mut() {
+            if let Some(record) = redirected(&stored.record, round, &before) {
+                stored.record = Arc::new(record);
+            }
         }
     }
     after
@@ -260,7 +361,7 @@ mod tests {
     }
 
     fn one(from: &str, to: &str) -> Move {
-        Move { from: from.parse().unwrap(), to: to.parse().unwrap(), uid: "".into() }
+        Move { from: from.parse().unwrap(), to: to.parse().unwrap(), uid: "".into(), back: false }
     }
 
     fn told(recorded: &Recorded) -> Vec<String> {

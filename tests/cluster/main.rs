@@ -20,6 +20,7 @@ mod hooks;
 mod installation;
 mod kubernetes_objects;
 mod lifecycle;
+mod moves;
 mod proxy;
 mod publish;
 mod trouble;

@@ -116,20 +116,24 @@ async fn remove_annotation(target: Target, address: &Address, yes: bool, console
 async fn relocate(args: StateMoveArgs, console: Console) -> anyhow::Result<()> {
     let (from, to) = (address(&args.from)?, address(&args.to)?);
     let mut records = records::open(Target::decide(args.target), console).await?;
-    let Editor::File(state) = &records.editor else {
-        let hint = "in a cluster a Resource keeps the name of its object";
-        return Err(Failure::hinted("records are moved in state files only", hint));
-    };
     let Some(stored) = records.recorded.get(&from) else { return Err(not_recorded(&from)) };
     edit::require_settled(&stored.record)?;
     if let Some(occupant) = records.recorded.get(&to).filter(|occupant| !occupant.record.is_empty()) {
         let what = format!("`{}` has a record already", occupant.record.address);
         return Err(Failure::hinted(what, format!("to forget that object and let it stay: `purlin state rm {to}`")));
     }
-    let uid = stored.record.uid.clone();
-    let one = Move { from: from.clone(), to: to.clone(), uid };
-    execute::carry_out(state, &mut records.recorded, &[one]).await?;
-    console.notice(&format!("`{from}` is `{to}` from now on."));
+    match &records.editor {
+        Editor::File(state) => {
+            let uid = stored.record.uid.clone();
+            let one = Move { from: from.clone(), to: to.clone(), uid, back: false };
+            execute::carry_out(state, &mut records.recorded, &[one]).await?;
+            console.notice(&format!("`{from}` is `{to}` from now on."));
+        }
+        Editor::Cluster(editor) => {
+            editor.relocate(stored, &to).await?;
+            console.notice(&format!("`{from}` is `{to}` from now on; the controller carries it out."));
+        }
+    }
     Ok(())
 }
 

@@ -17,7 +17,7 @@ pub(super) enum Overlay {
 impl Overlay {
     /// What is left of it once the Resource was seen like this.
     pub(super) fn confirmed_by(self, seen: &Instance) -> Self {
-        let marked = seen.has_finalizer && seen.record_annotation == seen.uid;
+        let marked = seen.is_marked();
         let unmarked = !seen.has_finalizer && seen.record_annotation != seen.uid;
         match self {
             // A record of an earlier Resource of the name says nothing about the marks of this one.

@@ -226,6 +226,31 @@ fn what_we_have_destroyed_goes_without_planning_its_neighbours_that_go_too() {
     wakes(&mut index, Event::ResourceDeleted("b".into()), &["a", "b"]);
 }
 
+#[test]
+fn what_was_another_name_before_belongs_together_with_it() {
+    let renamed = |generation, from: &[&str]| Instance {
+        moved_from: from.iter().map(|name| Address::single(*name)).collect(),
+        ..resource("b", generation, &[])
+    };
+    let mut index = index([applied(resource("a", 1, &[])), Event::RecordApplied(record("a", 5, &[]))]);
+    wakes(&mut index, applied(renamed(1, &["a"])), &["a", "b"]);
+    assert_eq!(index.component(["a".into()]).len(), 2);
+    let before = index.fingerprint("b");
+    index.apply(Event::RecordApplied(record("a", 6, &[])));
+    assert_ne!(index.fingerprint("b"), before);
+    index.take_woken();
+    wakes(&mut index, applied(renamed(1, &[])), &["a", "b"]);
+    assert_eq!(index.component(["a".into()]).len(), 1, "it says so no more");
+    let mut leaving = record("a", 7, &[]);
+    Arc::make_mut(&mut leaving.record).moving_to = Some(Box::new(Address::single("b")));
+    index.apply(Event::RecordApplied(leaving));
+    assert_eq!(index.component(["b".into()]).len(), 2, "the record says where it goes");
+    index.apply(Event::ResourcesRelisting);
+    assert!(index.is_relisting());
+    index.apply(Event::ResourcesListed);
+    assert!(!index.is_relisting());
+}
+
 fn reader(name: &str, key: &str) -> Instance {
     let object = input_key().object;
     let input = crate::load::inputs::Input { name: "x".into(), object, key: key.into(), optional: false, position: 0 };

@@ -97,7 +97,8 @@ impl NamespaceTask {
     pub(super) fn tidy(&mut self, address: &Address) {
         let recorded = self.run.records().contains_key(address);
         let present = self.shared.index().instance(&address.name);
-        let busy = self.run.is_running(address) || self.recovering.contains(address);
+        let settling = self.recovering.contains(address) || self.moving.contains(&address.name);
+        let busy = settling || self.run.is_running(address);
         match present {
             None if recorded => self.report_abandoned(address, busy),
             None => self.forget(address),

@@ -15,6 +15,7 @@ use crate::execute::{self, Adoption, Consulted, Engine};
 use crate::graph;
 use crate::load::Config;
 use crate::model::{Action, Address, Reason, Recorded, Step, Version};
+use crate::plan::moves::Move;
 use crate::plan::{Held, Plan, PlanOptions, Refresh, RunningStep};
 
 /// How many names one planning covers at most (a component is never split): planning many components together costs
@@ -22,6 +23,8 @@ use crate::plan::{Held, Plan, PlanOptions, Refresh, RunningStep};
 const TOGETHER: usize = 256;
 /// How often destroys are looked at again while they are held because of the CRD.
 const CRD_AGAIN: Duration = Duration::from_secs(15);
+/// How often destroys are looked at again while Resources are listed anew: a page takes about that long.
+const RELISTED_AGAIN: Duration = Duration::from_millis(100);
 /// Replacements that may fail in a row before they are given up.
 const MAX_FAILED_CREATES: u32 = 3;
 
@@ -41,6 +44,7 @@ pub(super) struct Planned {
     fingerprints: BTreeMap<Address, u64>,
     options: PlanOptions,
     plan: Plan,
+    moves: Vec<Move>,
     began: Instant,
 }
 
@@ -88,14 +92,14 @@ impl NamespaceTask {
         while scope.names.len() < TOGETHER
             && let Some(name) = waiting.pop_first()
         {
-            if self.in_planning.contains(&name) {
+            if self.in_planning.contains(&name) || self.moving.contains(&name) {
                 continue;
             }
             let component = self.whole_component(name);
             for name in &component {
                 waiting.remove(name);
             }
-            if component.is_disjoint(&self.in_planning) {
+            if component.is_disjoint(&self.in_planning) && component.is_disjoint(&self.moving) {
                 scope.names.extend(component.iter().cloned());
                 scope.components.push(component);
             }
@@ -155,6 +159,7 @@ impl NamespaceTask {
             fingerprints,
             options,
             plan: Plan::default(),
+            moves: Vec::new(),
             began: now,
         };
         self.plannings.spawn(make(self.context.clone(), planned, recorded));
@@ -215,15 +220,20 @@ impl NamespaceTask {
         self.context.metrics.planned(planned.began.elapsed());
         let now = Instant::now();
         let (mut calm, mut harsh) = (BTreeSet::new(), Vec::new());
+        let relisting = self.relisted_at(now);
         for component in &planned.scope.components {
-            if destroys(&planned.plan, component) {
+            let of = |one: &&Move| component.contains(&one.from.name);
+            let moves: Vec<Move> = planned.moves.iter().filter(of).cloned().collect();
+            if !moves.is_empty() {
+                self.start_moves(&planned.part(component.clone(), false), moves, now);
+            } else if destroys(&planned.plan, component) {
                 harsh.push(component.clone());
             } else {
                 calm.extend(component.iter().cloned());
             }
         }
         for component in harsh {
-            let at = self.settle.may_destroy_at(component.iter()).filter(|at| *at > now);
+            let at = self.settle.may_destroy_at(component.iter()).filter(|at| *at > now).or(relisting);
             let part = planned.part(component, true);
             match at {
                 Some(at) => self.deferred.push(Deferred { part, at }),
@@ -257,10 +267,20 @@ impl NamespaceTask {
         let (due, waiting): (Vec<_>, Vec<_>) =
             std::mem::take(&mut self.deferred).into_iter().partition(|deferred| deferred.at <= now);
         self.deferred = waiting;
+        let relisting = self.relisted_at(now);
         for Deferred { part, .. } in due {
-            self.adopt_or_plan_again(part, now);
+            match relisting {
+                Some(at) => self.deferred.push(Deferred { part, at }),
+                None => self.adopt_or_plan_again(part, now),
+            }
         }
         self.deferred.iter().map(|deferred| deferred.at).min()
+    }
+
+    /// While Resources are listed anew nothing is destroyed: one that says that it was another before, or that still
+    /// needs it, may be on the next page. Gives when to look again.
+    fn relisted_at(&self, now: Instant) -> Option<Instant> {
+        self.shared.index().is_relisting().then(|| now + RELISTED_AGAIN)
     }
 
     /// A new plan of a component replaces the one that waits.
@@ -304,7 +324,7 @@ impl NamespaceTask {
     /// Whether a plan is no longer about the situation as it is. Newer wishes alone do not make it so: what it starts
     /// was right a moment ago, and they are planned next. But nothing is destroyed while a newer wish is known,
     /// unless wishes keep coming for too long.
-    fn is_outdated(&self, part: &Part, now: Instant) -> bool {
+    pub(super) fn is_outdated(&self, part: &Part, now: Instant) -> bool {
         let records = part.addresses.iter().any(|address| {
             self.run.records().get(address).map(|stored| stored.version) != part.versions.get(address).copied()
         });
@@ -355,13 +375,13 @@ impl Planned {
     /// Asks the drivers. When something would be destroyed, the API server is asked whether it may be.
     async fn make(mut self, engine: &Engine, guard: &Guard, recorded: &Recorded) -> Self {
         let wanted = self.config.clone();
-        Consulted { plan: self.plan, config: self.config, .. } =
+        Consulted { plan: self.plan, config: self.config, moves: self.moves, .. } =
             execute::plan(engine, &wanted, recorded, &self.options).await;
         if destroys(&self.plan, &self.scope.names)
             && let Some(held) = guard.holds().await
         {
             self.options.hold_destroys = Some(held);
-            Consulted { plan: self.plan, config: self.config, .. } =
+            Consulted { plan: self.plan, config: self.config, moves: self.moves, .. } =
                 execute::plan(engine, &wanted, recorded, &self.options).await;
         }
         self

@@ -219,7 +219,7 @@ impl NamespaceTask {
 
     /// Leaves a failed object alone for a while, or until something changes; and reads its record anew, which somebody
     /// else may have written.
-    fn hold_failed(&mut self, address: &Address, held: Held, retryable: bool, now: Instant) {
+    pub(super) fn hold_failed(&mut self, address: &Address, held: Held, retryable: bool, now: Instant) {
         let fingerprint = self.shared.index().fingerprint(&address.name);
         let draw = self.context.engine.random.number();
         let tracked = self.tracked.entry(address.clone()).or_default();

@@ -218,6 +218,16 @@ fn a_suspended_object_keeps_what_was_known_of_it() {
 }
 
 #[test]
+fn what_nobody_has_considered_yet_is_told_without_a_generation() {
+    let mut case = case(Action::Blocked);
+    case.change = Some(blocked(Reason::Suspended, "suspended"));
+    let summary = case.sum(1);
+    assert_eq!(told(&summary), ["Ready=False/Suspended", "Synced=False/Suspended"]);
+    assert_eq!(summary.status.observed_generation, -1);
+    assert!(summary.status.conditions.iter().all(|condition| condition.observed_generation.is_none()));
+}
+
+#[test]
 fn a_held_deletion_says_why_and_what_to_do() {
     let mut case = case(Action::Blocked);
     case.instance.deleting = true;

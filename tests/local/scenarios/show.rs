@@ -6,11 +6,19 @@ use purlin::execute::{Progress, ProgressKind, Recovery};
 use purlin::graph::ActionGraph;
 use purlin::model::{Action, Change, Diagnostic, Record, Recorded, RecordedObject, ReplaceOrder, Severity, Value};
 use purlin::plan::Plan;
+use purlin::plan::moves::Move;
 use purlin::plan::options::status_word;
 
 /// The sections that are expected, in the order in which they are written.
 pub(super) const SECTIONS: &[&str] =
     &["recovered", "moves", "plan", "graph", "diagnostics", "tape", "records", "world"];
+
+pub(super) fn move_of(one: &Move) -> String {
+    match one.back {
+        true => format!("{}, not {}", one.from, one.to),
+        false => format!("{} -> {}", one.from, one.to),
+    }
+}
 
 pub(super) fn plan(plan: &Plan, show_values: bool) -> Vec<String> {
     plan.changes.iter().flat_map(|change| self::change(change, show_values)).collect()

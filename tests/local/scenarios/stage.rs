@@ -319,7 +319,7 @@ impl Stage {
         };
         let Consulted { plan, config, moves, recorded } = made;
         let (graph, warnings) = graph::build(&plan, &config, recorded.as_ref().unwrap_or(run.records()), &running);
-        sections.push(("moves", moves.iter().map(|one| format!("{} -> {}", one.from, one.to)).collect()));
+        sections.push(("moves", moves.iter().map(show::move_of).collect()));
         sections.push(("plan", show::plan(&plan, options.show_values)));
         sections.push(("graph", show::graph(&graph)));
         let told = diagnostics.iter().chain(&config.incomplete).chain(&plan.diagnostics).chain(&warnings);

@@ -1,0 +1,288 @@
+//! Renaming Resources: the object follows the record, and nothing is made or destroyed.
+
+use std::process::{Command, Output};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use serde_json::Value as Json;
+
+use crate::controller::Controller;
+use crate::controlplane::wait_until;
+use crate::installation::*;
+use crate::proxy::{Proxy, Trouble};
+
+fn purlin(namespace: &str, arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_purlin"));
+    command.args(arguments).args(["-n", namespace]);
+    command.env("KUBECONFIG", plane().kubeconfig()).env("PURLIN_NAMESPACE", NAMESPACE).output().unwrap()
+}
+
+fn with_rights(prefix: &str) -> String {
+    let ns = plane().namespace(prefix);
+    let account = format!("--serviceaccount={ns}:default");
+    plane().kubectl_ok(&["-n", &ns, "create", "rolebinding", "edit", "--clusterrole=edit", &account]);
+    ns
+}
+
+/// A ConfigMap named `site`, under any name of a Resource.
+fn site(name: &str, moved_from: &str, more: &str) -> String {
+    let annotations = match moved_from {
+        "" => String::new(),
+        from => format!(", annotations: {{ purlin.dev/moved-from: '{from}' }}"),
+    };
+    let indented: String = more.lines().map(|line| format!("  {line}\n")).collect();
+    format!(
+        "---\napiVersion: purlin.dev/v1alpha1\nkind: Resource\nmetadata: {{ name: {name}{annotations} }}\nspec:\n  type: \
+         kubernetes_object\n  config:\n    manifest: {{ apiVersion: v1, kind: ConfigMap, metadata: {{ name: site }}, \
+         data: {{ a: b }} }}\n{indented}"
+    )
+}
+
+fn found(namespace: &str, kind: &str, name: &str) -> Option<Json> {
+    let output = plane().kubectl(&["-n", namespace, "get", kind, name, "-o", "json"]);
+    output.status.success().then(|| serde_json::from_slice(&output.stdout).unwrap())
+}
+
+fn uid(namespace: &str) -> Json {
+    found(namespace, "configmap", "site").map(|site| site["metadata"]["uid"].clone()).unwrap_or_default()
+}
+
+/// The addresses that have a record.
+fn recorded(namespace: &str) -> Vec<String> {
+    let all = records(namespace);
+    let mut addresses: Vec<String> = all
+        .iter()
+        .filter_map(|record| record["metadata"]["annotations"]["purlin.dev/address"].as_str().map(str::to_owned))
+        .collect();
+    addresses.sort();
+    addresses
+}
+
+fn delete(namespace: &str, name: &str) {
+    plane().kubectl_ok(&["-n", namespace, "delete", "pres", name, "--wait=false"]);
+}
+
+fn wait_moved(namespace: &str, from: &str, to: &str) {
+    wait_until(&format!("{from} is gone"), LIMIT, || resource(namespace, from).is_none());
+    wait_ready(namespace, &[to]);
+    let now = resource(namespace, to).unwrap();
+    assert_eq!(now["metadata"]["annotations"]["purlin.dev/record"], now["metadata"]["uid"], "it has the marks");
+    assert_eq!(now["metadata"]["finalizers"], serde_json::json!(["purlin.dev/destroy"]));
+    wait_until("only the new one is recorded", LIMIT, || {
+        let addresses = recorded(namespace);
+        addresses.iter().any(|address| address == to) && !addresses.iter().any(|address| address == from)
+    });
+}
+
+const PUBLISH: &str = "publish: [{ configMapRef: { name: out }, data: { id: \"${self.id}\" } }]";
+
+#[test]
+fn a_renamed_resource_keeps_its_object_when_the_new_manifest_comes_first() {
+    let _world = shared();
+    let ns = with_rights("rename");
+    plane().apply(&["-n", &ns], &(site("zone", "", PUBLISH) + &data("user", "\"${zone.id}\"", "")));
+    wait_ready(&ns, &["zone", "user"]);
+    let (before, copy) = (uid(&ns), found(&ns, "configmap", "out").unwrap()["metadata"]["uid"].clone());
+
+    // As GitOps tools do it: everything new is applied, then what is gone is pruned.
+    let renamed = site("dns-zone", "zone", PUBLISH) + &data("user", "\"${dns_zone.id}\"", "");
+    plane().apply(&["-n", &ns], &renamed);
+    let waits = wait_reason(&ns, "dns-zone", "Ready", "MoveBlocked");
+    assert!(waits["message"].as_str().unwrap().contains("`zone` still has a Resource that wants it"), "{waits}");
+    delete(&ns, "zone");
+    wait_moved(&ns, "zone", "dns-zone");
+    wait_ready(&ns, &["user"]);
+
+    assert_eq!(uid(&ns), before, "it is the same object");
+    let owner = || found(&ns, "configmap", "site").unwrap()["metadata"]["annotations"]["purlin.dev/owner"].clone();
+    wait_until("the owner mark follows", LIMIT, || owner().as_str().unwrap().ends_with(&format!("/{ns}/dns-zone/")));
+    let out = found(&ns, "configmap", "out").unwrap();
+    let new_uid = resource(&ns, "dns-zone").unwrap()["metadata"]["uid"].clone();
+    assert_eq!((&out["metadata"]["uid"], &out["metadata"]["ownerReferences"][0]["uid"]), (&copy, &new_uid));
+    assert_eq!(recorded(&ns), ["dns-zone", "user"]);
+    wait_until("the move is told", LIMIT, || events(&ns, "dns-zone").iter().any(|event| event.starts_with("Moved: ")));
+    let shown = purlin(&ns, &["state", "show", "user", "-o", "json"]);
+    let shown: Json = serde_json::from_slice(&shown.stdout).unwrap();
+    assert_eq!(shown["objects"][0]["dependencies"], serde_json::json!(["dns-zone"]));
+
+    // It goes with its new Resource like any other.
+    plane().kubectl_ok(&["-n", &ns, "delete", "pres", "--all", "--wait=false"]);
+    wait_empty(&ns);
+    assert!(found(&ns, "configmap", "site").is_none());
+    wait_until("nothing is recorded", LIMIT, || records(&ns).is_empty());
+}
+
+#[test]
+fn what_is_deleted_first_and_held_is_taken_over() {
+    let _world = shared();
+    let ns = with_rights("held");
+    plane().apply(&["-n", &ns], &site("zone", "", "lifecycle: { preventDestroy: true }"));
+    wait_ready(&ns, &["zone"]);
+    let before = uid(&ns);
+    delete(&ns, "zone");
+    wait_reason(&ns, "zone", "DeletionBlocked", "PreventDestroy");
+    plane().apply(&["-n", &ns], &site("dns-zone", "zone", "lifecycle: { preventDestroy: true }"));
+    wait_moved(&ns, "zone", "dns-zone");
+    assert_eq!(uid(&ns), before);
+    plane().apply(&["-n", &ns], &site("dns-zone", "zone", ""));
+    delete(&ns, "dns-zone");
+    wait_empty(&ns);
+}
+
+#[test]
+fn what_cannot_be_moved_says_why_and_moves_nothing() {
+    let _world = shared();
+    let ns = with_rights("unmoved");
+    let told = |name: &str, text: &str| {
+        wait_until(text, LIMIT, || events(&ns, name).iter().any(|event| event.contains(text)));
+    };
+    let all = ["one", "two", "three"].map(|name| data(name, name, "")).concat();
+    plane().apply(&["-n", &ns], &all);
+    wait_ready(&ns, &["one", "two", "three"]);
+    let id = |name: &str| resource(&ns, name).map(|resource| resource["status"]["id"].clone());
+    let (two, three) = (id("two"), id("three"));
+
+    // There is an object already. The old one is what its Resource says: deleted.
+    let annotated = |name: &str, from: &str, body: String| {
+        body.replace(
+            &format!("{{ name: {name} }}"),
+            &format!("{{ name: {name}, annotations: {{ purlin.dev/moved-from: {from} }} }}"),
+        )
+    };
+    plane().apply(&["-n", &ns], &annotated("two", "one", data("two", "two", "")));
+    delete(&ns, "one");
+    wait_until("one is destroyed", LIMIT, || resource(&ns, "one").is_none());
+    assert_eq!(id("two"), two);
+
+    // Two that say that they were the same one: nobody gets it, nothing is made, nothing is destroyed.
+    plane().apply(
+        &["-n", &ns],
+        &(annotated("four", "three", data("four", "three", ""))
+            + &annotated("five", "three", data("five", "three", ""))),
+    );
+    for name in ["four", "five"] {
+        wait_reason(&ns, name, "Ready", "MoveBlocked");
+    }
+    delete(&ns, "three");
+    wait_reason(&ns, "three", "DeletionBlocked", "MoveBlocked");
+    plane().kubectl_ok(&["-n", &ns, "annotate", "pres", "five", "purlin.dev/moved-from-"]);
+    wait_moved(&ns, "three", "four");
+    wait_ready(&ns, &["five"]);
+    assert_eq!(id("four"), three);
+    assert_ne!(id("five"), three);
+
+    // Another type.
+    plane().apply(&["-n", &ns], &site("six", "four", ""));
+    delete(&ns, "four");
+    told("six", "`four` is not moved here, since it is of type `terraform_data`");
+    wait_ready(&ns, &["six"]);
+    wait_until("four is destroyed", LIMIT, || resource(&ns, "four").is_none());
+}
+
+#[test]
+fn a_record_is_moved_by_hand() {
+    let _world = shared();
+    let ns = with_rights("by-hand");
+    plane().apply(&["-n", &ns], &site("zone", "", ""));
+    wait_ready(&ns, &["zone"]);
+    let before = uid(&ns);
+    let refused = |text: &str| {
+        let output = purlin(&ns, &["state", "mv", "zone", "dns-zone"]);
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success() && told.contains(text), "{told}");
+    };
+    refused("there is no Resource `dns-zone`");
+    plane().apply(&["-n", &ns], &site("dns-zone", "", "suspend: true"));
+    wait_reason(&ns, "dns-zone", "Ready", "Suspended");
+    refused("the Resource `zone` still wants its object");
+    plane().kubectl_ok(&["-n", &ns, "annotate", "pres", "zone", "purlin.dev/paused=true"]);
+    wait_reason(&ns, "zone", "Synced", "Suspended");
+    let moved = purlin(&ns, &["state", "mv", "zone", "dns-zone"]);
+    assert!(moved.status.success(), "{}", String::from_utf8_lossy(&moved.stderr));
+    wait_until("it is moved", LIMIT, || recorded(&ns) == ["dns-zone"]);
+    delete(&ns, "zone");
+    wait_until("the old Resource goes, since it has nothing", LIMIT, || resource(&ns, "zone").is_none());
+    plane().apply(&["-n", &ns], &site("dns-zone", "", ""));
+    wait_ready(&ns, &["dns-zone"]);
+    assert_eq!(uid(&ns), before);
+}
+
+/// Every write of the controller that counts: to records, and to Resources but for their status.
+fn is_write(method: &str, path: &str) -> bool {
+    let records = path.contains(&format!("/{NAMESPACE}/secrets"));
+    let resources = path.contains("/resources/") && !path.contains("/status");
+    matches!(method, "POST" | "PUT" | "PATCH" | "DELETE") && (records || resources)
+}
+
+#[test]
+fn a_move_that_is_cut_anywhere_is_finished() {
+    let _world = exclusive();
+    // The writes of a move: the old record, the new one, its marks, the record of who used it, the old marks, the old
+    // record.
+    for cut in 0..6 {
+        let ns = with_rights("cut");
+        let first = Controller::start(plane());
+        plane().apply(&["-n", &ns], &(site("zone", "", "") + &data("user", "\"${zone.id}\"", "")));
+        wait_ready(&ns, &["zone", "user"]);
+        let before = uid(&ns);
+        first.kill(plane());
+        // The deletion comes first here, and the new Resource before anybody could act upon that.
+        delete(&ns, "zone");
+        plane().apply(&["-n", &ns], &(site("dns-zone", "zone", "") + &data("user", "\"${dns_zone.id}\"", "")));
+
+        let count = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&count);
+        let proxy = Proxy::start(plane(), move |method, path| {
+            let blocked = is_write(method, path) && counted.fetch_add(1, Ordering::SeqCst) >= cut;
+            blocked.then_some(Trouble::TooManyRequests)
+        });
+        let second = Controller::launch_over(plane(), &[], proxy.kubeconfig());
+        wait_until("it is cut", LIMIT, || count.load(Ordering::SeqCst) > cut);
+        second.kill(plane());
+        drop(proxy);
+
+        let third = Controller::start(plane());
+        wait_moved(&ns, "zone", "dns-zone");
+        wait_ready(&ns, &["user"]);
+        assert_eq!(uid(&ns), before, "cut after {cut} writes");
+        assert_eq!(recorded(&ns), ["dns-zone", "user"]);
+        third.kill(plane());
+    }
+}
+
+#[test]
+fn a_move_that_is_cut_and_not_wanted_any_more_is_taken_back() {
+    let _world = exclusive();
+    for cut in [1, 2] {
+        let ns = with_rights("back");
+        let first = Controller::start(plane());
+        plane().apply(&["-n", &ns], &site("zone", "", ""));
+        wait_ready(&ns, &["zone"]);
+        let before = uid(&ns);
+        first.kill(plane());
+        // Its Resource is lost, so that the record is abandoned.
+        let patch = r#"{"metadata":{"finalizers":null}}"#;
+        plane().kubectl_ok(&["-n", &ns, "patch", "pres", "zone", "--type=merge", "-p", patch]);
+        plane().kubectl_ok(&["-n", &ns, "delete", "pres", "zone"]);
+        plane().apply(&["-n", &ns], &site("dns-zone", "zone", ""));
+
+        let count = Arc::new(Mutex::new(0));
+        let counted = Arc::clone(&count);
+        let proxy = Proxy::start(plane(), move |method, path| {
+            let mut count = counted.lock().unwrap();
+            *count += usize::from(is_write(method, path));
+            (is_write(method, path) && *count > cut).then_some(Trouble::TooManyRequests)
+        });
+        let second = Controller::launch_over(plane(), &[], proxy.kubeconfig());
+        wait_until("it is cut", LIMIT, || *count.lock().unwrap() > cut);
+        second.kill(plane());
+        drop(proxy);
+        plane().kubectl_ok(&["-n", &ns, "delete", "pres", "dns-zone"]);
+        plane().apply(&["-n", &ns], &site("zone", "", ""));
+
+        let third = Controller::start(plane());
+        wait_ready(&ns, &["zone"]);
+        assert_eq!((uid(&ns), recorded(&ns)), (before, vec!["zone".to_owned()]), "cut after {cut} writes");
+        third.kill(plane());
+    }
+}
