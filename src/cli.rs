@@ -88,6 +88,7 @@ fn run(command: Command, console: Console) -> anyhow::Result<Exit> {
         Command::Suspend(args) => local_runtime()?.block_on(c::switch::suspend(args, console)),
         Command::Resume(args) => local_runtime()?.block_on(c::switch::resume(args, console)),
         Command::Reconcile(args) => local_runtime()?.block_on(c::switch::reconcile(args, console)),
+        Command::LaunchPlugin(args) => c::launch_plugin::run(args),
         Command::State(command) => local_runtime()?.block_on(state::command::run(command, console)),
         Command::Controller(args) => {
             Builder::new_multi_thread().enable_all().build()?.block_on(c::controller::run(*args))

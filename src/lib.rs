@@ -20,6 +20,7 @@ pub mod plan;
 pub mod graph;
 pub mod process;
 pub mod cty;
+pub mod plugin;
 pub mod driver;
 pub mod execute;
 pub mod store;

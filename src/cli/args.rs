@@ -58,6 +58,9 @@ pub enum Command {
     Completion(CompletionArgs),
     /// Run the controller.
     Controller(Box<ControllerArgs>),
+    /// Become a provider plugin. Purlin starts its plugins through this.
+    #[command(name = crate::plugin::launcher::COMMAND, hide = true)]
+    LaunchPlugin(LaunchPluginArgs),
 }
 
 /// Files or a cluster. Which of them is meant is decided in `options::Target`.
@@ -130,6 +133,26 @@ pub struct RefreshArgs {
     /// How many calls may run at once.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub parallelism: Option<u32>,
+}
+
+/// `purlin launch-plugin`.
+#[derive(Debug, Args)]
+pub struct LaunchPluginArgs {
+    /// The process that starts the plugin; the plugin ends with it.
+    #[arg(long)]
+    pub parent: i32,
+    /// How many files the plugin may have open.
+    #[arg(long)]
+    pub open_files: Option<u64>,
+    /// The plugin may read what is below this path, and nothing that is not named; may be given more than once.
+    #[arg(long)]
+    pub read: Vec<PathBuf>,
+    /// The plugin may also write below this path; may be given more than once.
+    #[arg(long)]
+    pub write: Vec<PathBuf>,
+    /// The plugin's program and its arguments.
+    #[arg(last = true, required = true)]
+    pub program: Vec<std::ffi::OsString>,
 }
 
 /// `purlin plan`.

@@ -9,6 +9,7 @@ pub mod explain;
 pub mod get;
 pub mod graph;
 pub mod import;
+pub mod launch_plugin;
 pub mod plan;
 pub mod switch;
 pub mod tree;

@@ -2,9 +2,12 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test fails by panicking, and tells what it saw")]
 
+#[path = "../support/providers.rs"]
+mod providers;
 mod kit;
 mod scenarios;
 mod judge;
 mod cli;
 mod documents;
+mod plugins;
 mod tidy;

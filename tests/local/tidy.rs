@@ -15,11 +15,15 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("graph", &["model", "api", "load", "plan"]),
     ("process", &["model"]),
     ("cty", &["model"]),
-    ("driver", &["model", "process", "cty"]),
-    ("execute", &["model", "api", "load", "plan", "graph", "process", "driver"]),
+    ("plugin", &["model", "process", "cty"]),
+    ("driver", &["model", "process", "cty", "plugin"]),
+    ("execute", &["model", "api", "load", "plan", "graph", "process", "plugin", "driver"]),
     ("store", &["model", "api", "process", "execute"]),
-    ("controller", &["model", "api", "load", "plan", "graph", "process", "driver", "execute", "store"]),
-    ("cli", &["model", "api", "load", "plan", "graph", "process", "driver", "execute", "store", "controller"]),
+    ("controller", &["model", "api", "load", "plan", "graph", "process", "plugin", "driver", "execute", "store"]),
+    (
+        "cli",
+        &["model", "api", "load", "plan", "graph", "process", "plugin", "driver", "execute", "store", "controller"],
+    ),
 ];
 
 /// Modules that are pure: no I/O, no clock, no randomness, no Kubernetes client.

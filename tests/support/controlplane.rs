@@ -7,6 +7,8 @@
 
 #[path = "controlplane/process.rs"]
 mod process;
+#[path = "programs.rs"]
+mod programs;
 #[path = "controlplane/run_dir.rs"]
 mod run_dir;
 #[path = "controlplane/tools.rs"]
@@ -55,7 +57,7 @@ impl ControlPlane {
     /// If a tool cannot be built, or the API server does not become ready.
     pub(crate) fn start() -> ControlPlane {
         let tools = tools();
-        let dir = RunDir::create(&tools::target_dir().join("purlin-test-runs"));
+        let dir = RunDir::create(&programs::target_dir().join("purlin-test-runs"));
         let api_server = start_server(&dir, "0");
         let port = fs::read_to_string(dir.data().join("port")).expect("the API server's port");
 

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Once;
 use std::thread;
 
+use super::programs::locked;
+
 /// Old directories go once per run, so that the logs of a failed test stay until the end of its run.
 static SWEEP: Once = Once::new();
 
@@ -65,17 +67,6 @@ impl Drop for RunDir {
             let _ = fs::remove_dir_all(&self.path);
         }
     }
-}
-
-/// Opens a file and waits for its lock, which the system releases when the file is closed.
-///
-/// # Panics
-/// If the file system refuses.
-pub(super) fn locked(path: &Path) -> File {
-    let file = File::options().create(true).append(true).open(path);
-    let file = file.unwrap_or_else(|error| panic!("opening {}: {error}", path.display()));
-    file.lock().unwrap_or_else(|error| panic!("locking {}: {error}", path.display()));
-    file
 }
 
 fn sweep(all: &Path) {

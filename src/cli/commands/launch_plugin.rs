@@ -1,0 +1,22 @@
+//! `purlin launch-plugin`.
+
+use crate::cli::args::LaunchPluginArgs;
+use crate::cli::failure::Exit;
+use crate::plugin::launcher::{Launching, launch};
+
+/// Becomes the plugin; what comes back is why it could not.
+pub fn run(args: LaunchPluginArgs) -> anyhow::Result<Exit> {
+    let mut words = args.program.into_iter();
+    // The command line has at least one.
+    let program = words.next().unwrap_or_default().into();
+    let launching = Launching {
+        parent: args.parent,
+        open_files: args.open_files,
+        read: args.read,
+        write: args.write,
+        program,
+        arguments: words.collect(),
+    };
+    let error = launch(&launching);
+    Err(anyhow::anyhow!("{} cannot be executed: {error}", launching.program.display()))
+}

@@ -1,0 +1,206 @@
+//! One plugin that is connected: how a call is made, bounded, and told apart when it fails.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use prost::Message;
+use tokio::sync::{Semaphore, oneshot};
+use tokio::task::JoinSet;
+use tonic::transport::Channel;
+use tonic::{Code, Status};
+
+use super::launch::{Launched, launch};
+use super::messages::{Empty, StdioData};
+use super::method::{Method, SHUTDOWN, STREAM_STDIO};
+use super::output::Output;
+use super::process::Process;
+use super::reattach::ReattachTarget;
+use super::transport::{connect, is_broken, reason, stream, unary};
+use super::{Launch, Limits, Mask, PluginError, Protocol, StartError};
+
+/// How long a broken connection may be ahead of the end of its process, and an answer behind it.
+const AFTERMATH: Duration = Duration::from_secs(1);
+
+/// How long a plugin has to end by itself. It takes milliseconds; Terraform waits as long.
+const GOODBYE: Duration = Duration::from_secs(2);
+
+/// A plugin that is connected. Its process goes with the last owner.
+pub(super) struct Connection {
+    pub(super) name: String,
+    pub(super) protocol: Protocol,
+    pub(super) limits: Limits,
+    pub(super) deferral_allowed: bool,
+    channel: Channel,
+    /// `None` for one that somebody else started.
+    process: Option<Process>,
+    mask: Mask,
+    permits: Semaphore,
+    broken: AtomicBool,
+    /// Calls that go on when nobody waits for them, and the plugin's standard output.
+    tasks: Mutex<JoinSet<()>>,
+}
+
+impl Connection {
+    /// Starts a plugin.
+    pub(super) async fn start(options: &Launch) -> Result<Self, PluginError> {
+        let Launched { process, output, protocol, channel } = launch(options).await?;
+        let connection = Self::new(options, protocol, channel.clone(), Some(process));
+        connection.detach(read_stdio(channel, output));
+        Ok(connection)
+    }
+
+    /// Connects to a plugin that somebody else started. Of `options` only what is about calls has a meaning.
+    pub(super) async fn reattach(options: &Launch, target: &ReattachTarget) -> Result<Self, PluginError> {
+        let channel = connect(&target.address, None).await.map_err(|error| PluginError::Start {
+            provider: options.name.clone(),
+            why: StartError::Connect(error.to_string()),
+        })?;
+        Ok(Self::new(options, target.protocol, channel, None))
+    }
+
+    fn new(options: &Launch, protocol: Protocol, channel: Channel, process: Option<Process>) -> Self {
+        Self {
+            name: options.name.clone(),
+            protocol,
+            limits: options.limits,
+            deferral_allowed: options.deferral_allowed,
+            channel,
+            process,
+            mask: Arc::clone(&options.mask),
+            permits: Semaphore::new(options.limits.in_flight.max(1)),
+            broken: AtomicBool::new(false),
+            tasks: Mutex::default(),
+        }
+    }
+
+    pub(super) fn process_id(&self) -> Option<u32> {
+        self.process.as_ref().map(Process::id)
+    }
+
+    /// Whether calls have a chance.
+    pub(super) fn is_alive(&self) -> bool {
+        let ended = self.process.as_ref().is_some_and(|process| process.crash().is_some());
+        !ended && !self.broken.load(Ordering::Relaxed)
+    }
+
+    /// Makes a call that ends when nobody waits for it any more.
+    pub(super) async fn call<Q, A>(&self, method: Method, request: Q, limit: Duration) -> Result<A, PluginError>
+    where
+        Q: Message + 'static,
+        A: Message + Default + 'static,
+    {
+        let call = self.exchange(method, request);
+        tokio::time::timeout(limit, call).await.unwrap_or_else(|_| Err(self.timed_out(method, limit)))
+    }
+
+    /// Makes a call that goes on when nobody waits for it any more, also after its limit. To cancel it would cancel
+    /// the provider's work halfway, and what it had made by then would be lost.
+    pub(super) async fn call_to_its_end<Q, A>(
+        self: &Arc<Self>,
+        method: Method,
+        request: Q,
+        limit: Duration,
+    ) -> Result<A, PluginError>
+    where
+        Q: Message + 'static,
+        A: Message + Default + 'static,
+    {
+        let (sender, answer) = oneshot::channel();
+        let connection = Arc::clone(self);
+        self.detach(async move {
+            // The receiver is gone when nobody waits.
+            let _ = sender.send(connection.exchange(method, request).await);
+        });
+        match tokio::time::timeout(limit, answer).await {
+            Ok(Ok(answer)) => answer,
+            // Only the end of the runtime ends the task before it has answered.
+            Ok(Err(_)) => Err(self.disconnected(method, "Purlin is stopping".to_owned())),
+            Err(_) => Err(self.timed_out(method, limit)),
+        }
+    }
+
+    async fn exchange<Q, A>(&self, method: Method, request: Q) -> Result<A, PluginError>
+    where
+        Q: Message + 'static,
+        A: Message + Default + 'static,
+    {
+        // Nobody closes it.
+        let _permit = self.permits.acquire().await;
+        let mut answer = std::pin::pin!(unary(self.channel.clone(), method.path(self.protocol), request));
+        let answer = match &self.process {
+            None => answer.await,
+            Some(process) => tokio::select! {
+                biased;
+                answer = &mut answer => answer,
+                crash = process.ended() => {
+                    // The answer may have come right before the end, and not have been read.
+                    let late = tokio::time::timeout(AFTERMATH, answer).await;
+                    late.map_err(|_| self.crashed(method, crash))?
+                }
+            },
+        };
+        match answer {
+            Ok(answer) => Ok(answer),
+            Err(status) => Err(self.failure(method, &status).await),
+        }
+    }
+
+    async fn failure(&self, method: Method, status: &Status) -> PluginError {
+        if is_broken(status) {
+            self.broken.store(true, Ordering::Relaxed);
+            if let Some(process) = &self.process
+                && let Ok(crash) = tokio::time::timeout(AFTERMATH, process.ended()).await
+            {
+                return self.crashed(method, crash);
+            }
+            return self.disconnected(method, reason(status));
+        }
+        let (provider, call) = (self.name.clone(), method.name);
+        if status.code() == Code::Unimplemented {
+            return PluginError::Unimplemented { provider, call };
+        }
+        PluginError::Failed { provider, call, why: (self.mask)(&reason(status)) }
+    }
+
+    fn crashed(&self, method: Method, crash: super::Crash) -> PluginError {
+        PluginError::Crashed { provider: self.name.clone(), call: method.name, crash }
+    }
+
+    fn disconnected(&self, method: Method, why: String) -> PluginError {
+        PluginError::Disconnected { provider: self.name.clone(), call: method.name, why }
+    }
+
+    fn timed_out(&self, method: Method, limit: Duration) -> PluginError {
+        PluginError::TimedOut { provider: self.name.clone(), call: method.name, limit }
+    }
+
+    /// Asks the plugin to end, and ends it when it does not. Calls under way end with it.
+    pub(super) async fn close(&self) {
+        let Some(process) = &self.process else { return };
+        let goodbye = async {
+            // It mostly ends before it could answer.
+            let _ = unary::<Empty, Empty>(self.channel.clone(), SHUTDOWN, Empty {}).await;
+            process.ended().await
+        };
+        if tokio::time::timeout(GOODBYE, goodbye).await.is_err() {
+            process.kill();
+            let _ = tokio::time::timeout(AFTERMATH, process.ended()).await;
+        }
+    }
+
+    fn detach(&self, task: impl Future<Output = ()> + Send + 'static) {
+        let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        while tasks.try_join_next().is_some() {}
+        tasks.spawn(task);
+    }
+}
+
+/// Reads what the provider writes to what it takes for its standard output: a pipe that blocks it when it is full.
+/// The call is answered with the first message, so nobody may wait for it.
+async fn read_stdio(channel: Channel, output: Arc<Output>) {
+    let Ok(mut messages) = stream::<Empty, StdioData>(channel, STREAM_STDIO, Empty {}).await else { return };
+    while let Ok(Some(message)) = messages.message().await {
+        String::from_utf8_lossy(&message.data).lines().for_each(|line| output.line(line));
+    }
+}

@@ -1,0 +1,81 @@
+//! The private folder of a plugin: its socket and its temporary files. Only its owner may look into it.
+
+use std::fs::{self, DirBuilder};
+use std::io::ErrorKind;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::StartError;
+
+/// The system keeps the path of a Unix socket in 108 bytes, the last of which is zero.
+const LONGEST_SOCKET_PATH: usize = 107;
+
+/// `/plugin` and the digits that make the name unique.
+const SOCKET_NAME: usize = 7 + 10;
+
+/// Numbers the folders of this process.
+static NEXT: AtomicU64 = AtomicU64::new(0);
+
+/// A folder that goes with its owner.
+#[derive(Debug)]
+pub(super) struct PrivateFolder {
+    path: PathBuf,
+}
+
+impl PrivateFolder {
+    /// Makes one inside `parent`.
+    pub(super) fn create(parent: &Path) -> Result<Self, StartError> {
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let path = parent.join(format!("purlin-{}-{number}", std::process::id()));
+        if path.as_os_str().as_bytes().len() + SOCKET_NAME > LONGEST_SOCKET_PATH {
+            return Err(StartError::LongPath { folder: path, limit: LONGEST_SOCKET_PATH });
+        }
+        let mut builder = DirBuilder::new();
+        builder.mode(0o700);
+        let made = builder.create(&path).or_else(|error| match error.kind() {
+            // We number our folders, so this one is of a process before us that had our id and was killed; in a
+            // container that is every one. If it is somebody else's it cannot be removed, and the start fails.
+            ErrorKind::AlreadyExists => fs::remove_dir_all(&path).and_then(|()| builder.create(&path)),
+            _ => Err(error),
+        });
+        made.map_err(|error| StartError::Folder { folder: parent.to_owned(), why: error.to_string() })?;
+        Ok(Self { path })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for PrivateFolder {
+    fn drop(&mut self) {
+        // What a dying plugin still writes into it stays behind; the next folder of that name replaces it.
+        let _ = fs::remove_dir_all(&self.path);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    #[test]
+    fn a_folder_is_private_and_goes_with_its_owner() {
+        let parent = tempfile::tempdir().unwrap();
+        let folder = PrivateFolder::create(parent.path()).unwrap();
+        assert_eq!(fs::metadata(folder.path()).unwrap().permissions().mode() & 0o777, 0o700);
+        fs::write(folder.path().join("plugin1"), "").unwrap();
+        let path = folder.path().to_owned();
+        drop(folder);
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn a_path_too_long_for_a_socket_is_refused_before_anything_starts() {
+        let error = PrivateFolder::create(&Path::new("/tmp").join("x".repeat(90))).unwrap_err();
+        assert!(error.to_string().contains("too long for a Unix socket, which may have 107 bytes"), "{error}");
+    }
+}

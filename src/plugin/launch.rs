@@ -1,0 +1,195 @@
+//! How a plugin is brought up: process, handshake, TLS.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+use tonic::transport::Channel;
+
+use super::environment::environment;
+use super::folder::PrivateFolder;
+use super::handshake::{self, Address, Handshake};
+use super::output::Output;
+use super::process::Process;
+use super::tls::ClientIdentity;
+use super::transport::connect;
+use super::{Mask, PluginError, Protocol, StartError};
+
+/// What to start, and how.
+#[derive(Clone)]
+pub struct Launch {
+    /// What errors and logs call it: `random 3.9.0`.
+    pub name: String,
+    /// The provider's program.
+    pub program: PathBuf,
+    /// The program that becomes it, with the command [`super::launcher::COMMAND`]: this one.
+    pub launcher: PathBuf,
+    /// Where its private folder is made. Short: a socket is in it.
+    pub runtime_folder: PathBuf,
+    /// Where it runs, for providers that take relative paths; `None` is its private folder.
+    pub working_folder: Option<PathBuf>,
+    /// Variables that it gets beyond those that every plugin gets.
+    pub environment: BTreeMap<String, String>,
+    /// Mutual TLS. A few plugins cannot do it; the folder of their socket is private all the same.
+    pub tls: bool,
+    /// Tell the provider that it may put objects off.
+    pub deferral_allowed: bool,
+    /// What of the file system it can reach; `None` is whatever we can.
+    pub confine: Option<Confine>,
+    /// Bounds.
+    pub limits: Limits,
+    /// Takes sensitive values out of what it writes.
+    pub mask: Mask,
+}
+
+/// What of the file system a plugin can reach beside its program and its private folder, each with everything below.
+/// It needs a kernel with Landlock, Linux 5.13 or newer.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Confine {
+    /// To read and execute.
+    pub read: Vec<PathBuf>,
+    /// To read and write.
+    pub write: Vec<PathBuf>,
+}
+
+impl Confine {
+    /// What programs need to run, resolve names and verify certificates. Home folders, mounted Secrets and the token of
+    /// the service account are not in it.
+    pub fn system() -> Self {
+        let read = ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc", "/proc", "/sys", "/dev"];
+        let write = ["/dev/null", "/dev/zero", "/dev/full", "/dev/tty"];
+        Self { read: read.map(PathBuf::from).to_vec(), write: write.map(PathBuf::from).to_vec() }
+    }
+}
+
+/// Bounds of one plugin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// How long it may take to tell its address. The first start on a cold disk takes up to a second; Terraform waits
+    /// as long as this, too.
+    pub start: Duration,
+    /// How long it has for a call, unless the caller says otherwise ([`super::Client::within`]).
+    pub call: Duration,
+    /// How long it has for an apply, unless the caller says otherwise. Providers have limits of their own for it, some
+    /// of many hours.
+    pub apply: Duration,
+    /// How many calls may run at once; others wait.
+    pub in_flight: usize,
+    /// How many files it may have open.
+    pub open_files: Option<u64>,
+    /// The bytes of memory at which it shall begin to use less. It is a wish.
+    pub memory: Option<u64>,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            start: Duration::from_mins(1),
+            call: Duration::from_mins(5),
+            apply: Duration::from_hours(24),
+            // Terraform has ten at once over all providers; many services throttle clients that do much more.
+            in_flight: 64,
+            open_files: None,
+            memory: None,
+        }
+    }
+}
+
+impl Launch {
+    /// The usual way to start a provider.
+    pub fn new(name: impl Into<String>, program: impl Into<PathBuf>) -> Self {
+        Self {
+            name: name.into(),
+            program: program.into(),
+            // The running program, even when its file was replaced by a newer version meanwhile.
+            launcher: "/proc/self/exe".into(),
+            runtime_folder: std::env::temp_dir(),
+            working_folder: None,
+            environment: BTreeMap::new(),
+            tls: true,
+            deferral_allowed: false,
+            confine: None,
+            limits: Limits::default(),
+            mask: Arc::new(str::to_owned),
+        }
+    }
+}
+
+/// A plugin that was brought up.
+pub(super) struct Launched {
+    pub(super) process: Process,
+    pub(super) output: Arc<Output>,
+    pub(super) protocol: Protocol,
+    pub(super) channel: Channel,
+}
+
+/// Brings a plugin up. When it fails, nothing of the plugin is left.
+pub(super) async fn launch(launch: &Launch) -> Result<Launched, PluginError> {
+    let start = try_launch(launch);
+    start.await.map_err(|why| PluginError::Start { provider: launch.name.clone(), why })
+}
+
+async fn try_launch(launch: &Launch) -> Result<Launched, StartError> {
+    check_program(&launch.program)?;
+    let folder = PrivateFolder::create(&launch.runtime_folder)?;
+    let identity = match launch.tls {
+        true => Some(ClientIdentity::generate().map_err(|error| StartError::Certificate(error.to_string()))?),
+        false => None,
+    };
+    let certificate = identity.as_ref().map(|identity| identity.pem.as_str());
+    let ours = |name: &str| std::env::var_os(name);
+    let variables = environment(ours, &launch.environment, folder.path(), certificate, launch.limits.memory);
+    let output = Arc::new(Output::new(launch.name.clone(), Arc::clone(&launch.mask)));
+    let (process, first) = Process::start(launch, variables, folder, Arc::clone(&output)).await?;
+    let limit = launch.limits.start;
+    let up = async {
+        let handshake = handshake(&process, first).await?;
+        let channel = dial(&handshake, identity).await?;
+        Ok((handshake.protocol, channel))
+    };
+    let (protocol, channel) = tokio::time::timeout(limit, up).await.unwrap_or(Err(StartError::Silent(limit)))?;
+    Ok(Launched { process, output, protocol, channel })
+}
+
+/// Sees at once what the launcher would only find in its own process.
+fn check_program(program: &Path) -> Result<(), StartError> {
+    use std::os::unix::fs::PermissionsExt as _;
+    let refuse = |why: String| Err(StartError::Execute { program: program.to_owned(), why });
+    match std::fs::metadata(program) {
+        Err(error) => refuse(error.to_string()),
+        Ok(metadata) if !metadata.is_file() => refuse("it is no file".to_owned()),
+        Ok(metadata) if metadata.permissions().mode() & 0o111 == 0 => refuse("it is not executable".to_owned()),
+        Ok(_) => Ok(()),
+    }
+}
+
+async fn handshake(process: &Process, first: oneshot::Receiver<String>) -> Result<Handshake, StartError> {
+    match first.await {
+        Ok(line) => Ok(handshake::parse(&line)?),
+        // Its standard output is closed: it has ended, or is about to; if it does neither, the caller's limit ends the
+        // wait.
+        Err(_) => Err(StartError::Ended(process.ended().await)),
+    }
+}
+
+async fn dial(handshake: &Handshake, identity: Option<ClientIdentity>) -> Result<Channel, StartError> {
+    let refused = |why: String| StartError::Connect(why);
+    let tls = match (identity, &handshake.certificate) {
+        (Some(identity), Some(certificate)) => {
+            Some(identity.config(certificate.clone()).map_err(|error| refused(error.to_string()))?)
+        }
+        (Some(_), None) => {
+            return Err(refused("it does not speak TLS (hint: `tls: false` in its Provider allows that)".to_owned()));
+        }
+        (None, _) => None,
+    };
+    connect(&handshake.address, tls).await.map_err(|error| {
+        let place = match &handshake.address {
+            Address::Unix(path) => path.display().to_string(),
+            Address::Tcp(address) => address.to_string(),
+        };
+        refused(format!("{place}: {error}"))
+    })
+}

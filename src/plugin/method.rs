@@ -1,0 +1,70 @@
+//! The methods of the provider protocol: the two versions have the same ones, some under other names.
+
+use super::Protocol;
+
+/// A method: the name in version 6, by which it is called everywhere in Purlin, and its paths.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Method {
+    pub(super) name: &'static str,
+    v5: &'static str,
+    v6: &'static str,
+}
+
+impl Method {
+    pub(super) fn path(self, protocol: Protocol) -> &'static str {
+        match protocol {
+            Protocol::V5 => self.v5,
+            Protocol::V6 => self.v6,
+        }
+    }
+}
+
+macro_rules! methods {
+    ($($constant:ident = $v6:literal $(/ $v5:literal)?;)+) => {
+        $(pub(super) const $constant: Method = Method {
+            name: $v6,
+            v5: methods!(@v5 $v6 $($v5)?),
+            v6: concat!("/tfplugin6.Provider/", $v6),
+        };)+
+    };
+    (@v5 $v6:literal) => { concat!("/tfplugin5.Provider/", $v6) };
+    (@v5 $v6:literal $v5:literal) => { concat!("/tfplugin5.Provider/", $v5) };
+}
+
+methods! {
+    GET_PROVIDER_SCHEMA = "GetProviderSchema" / "GetSchema";
+    GET_RESOURCE_IDENTITY_SCHEMAS = "GetResourceIdentitySchemas";
+    VALIDATE_PROVIDER_CONFIG = "ValidateProviderConfig" / "PrepareProviderConfig";
+    VALIDATE_RESOURCE_CONFIG = "ValidateResourceConfig" / "ValidateResourceTypeConfig";
+    VALIDATE_DATA_RESOURCE_CONFIG = "ValidateDataResourceConfig" / "ValidateDataSourceConfig";
+    CONFIGURE_PROVIDER = "ConfigureProvider" / "Configure";
+    UPGRADE_RESOURCE_STATE = "UpgradeResourceState";
+    UPGRADE_RESOURCE_IDENTITY = "UpgradeResourceIdentity";
+    READ_RESOURCE = "ReadResource";
+    PLAN_RESOURCE_CHANGE = "PlanResourceChange";
+    APPLY_RESOURCE_CHANGE = "ApplyResourceChange";
+    IMPORT_RESOURCE_STATE = "ImportResourceState";
+    MOVE_RESOURCE_STATE = "MoveResourceState";
+    READ_DATA_SOURCE = "ReadDataSource";
+    GENERATE_RESOURCE_CONFIG = "GenerateResourceConfig";
+    STOP_PROVIDER = "StopProvider" / "Stop";
+}
+
+/// Ends the process. It often has no time to answer.
+pub(super) const SHUTDOWN: &str = "/plugin.GRPCController/Shutdown";
+
+/// What the provider writes to its standard output and standard error.
+pub(super) const STREAM_STDIO: &str = "/plugin.GRPCStdio/StreamStdio";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_method_has_the_name_of_its_protocol() {
+        assert_eq!(CONFIGURE_PROVIDER.path(Protocol::V5), "/tfplugin5.Provider/Configure");
+        assert_eq!(CONFIGURE_PROVIDER.path(Protocol::V6), "/tfplugin6.Provider/ConfigureProvider");
+        assert_eq!(READ_RESOURCE.path(Protocol::V5), "/tfplugin5.Provider/ReadResource");
+        assert_eq!(READ_RESOURCE.path(Protocol::V6), "/tfplugin6.Provider/ReadResource");
+    }
+}

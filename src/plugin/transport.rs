@@ -1,0 +1,98 @@
+//! The connection to a plugin: gRPC over a Unix socket or a TCP port, with or without TLS.
+
+use std::error::Error as _;
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use http::uri::PathAndQuery;
+use hyper_util::rt::TokioIo;
+use prost::Message;
+use rustls::ClientConfig;
+use rustls::pki_types::ServerName;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpStream, UnixStream};
+use tokio_rustls::TlsConnector;
+use tonic::client::Grpc;
+use tonic::transport::{Channel, Endpoint};
+use tonic::{Code, Request, Status, Streaming};
+use tonic_prost::ProstCodec;
+
+use super::handshake::Address;
+use super::tls::SERVER_NAME;
+
+/// As large as servers take: schemas and states of large providers exceed the 4 MiB that are usual in gRPC by far.
+const LARGEST_MESSAGE: usize = 256 * 1024 * 1024;
+
+trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
+
+/// Connects, once. The channel never connects again: behind the same address there would be nobody, or another
+/// process that was never configured.
+pub(super) async fn connect(address: &Address, tls: Option<ClientConfig>) -> io::Result<Channel> {
+    let stream: Box<dyn Stream> = match address {
+        Address::Unix(path) => Box::new(UnixStream::connect(path).await?),
+        Address::Tcp(address) => Box::new(TcpStream::connect(address).await?),
+    };
+    let stream: Box<dyn Stream> = match tls {
+        None => stream,
+        Some(config) => {
+            let name = ServerName::try_from(SERVER_NAME).map_err(io::Error::other)?;
+            Box::new(TlsConnector::from(Arc::new(config)).connect(name, stream).await?)
+        }
+    };
+    let only = Arc::new(Mutex::new(Some(TokioIo::new(stream))));
+    let connector = tower::service_fn(move |_: http::Uri| {
+        let stream = only.lock().unwrap_or_else(PoisonError::into_inner).take();
+        async move { stream.ok_or_else(|| io::Error::from(io::ErrorKind::NotConnected)) }
+    });
+    // The name is for the HTTP/2 headers; TLS is done by then.
+    Endpoint::from_static("http://localhost").connect_with_connector(connector).await.map_err(io::Error::other)
+}
+
+/// Makes one call.
+pub(super) async fn unary<Q, A>(channel: Channel, path: &'static str, request: Q) -> Result<A, Status>
+where
+    Q: Message + 'static,
+    A: Message + Default + 'static,
+{
+    let mut grpc = ready(channel).await?;
+    let codec = ProstCodec::<Q, A>::default();
+    Ok(grpc.unary(Request::new(request), PathAndQuery::from_static(path), codec).await?.into_inner())
+}
+
+/// Makes a call that is answered by a stream. It returns with the first message, not before.
+pub(super) async fn stream<Q, A>(channel: Channel, path: &'static str, request: Q) -> Result<Streaming<A>, Status>
+where
+    Q: Message + 'static,
+    A: Message + Default + 'static,
+{
+    let mut grpc = ready(channel).await?;
+    let codec = ProstCodec::<Q, A>::default();
+    Ok(grpc.server_streaming(Request::new(request), PathAndQuery::from_static(path), codec).await?.into_inner())
+}
+
+async fn ready(channel: Channel) -> Result<Grpc<Channel>, Status> {
+    let mut grpc =
+        Grpc::new(channel).max_decoding_message_size(LARGEST_MESSAGE).max_encoding_message_size(LARGEST_MESSAGE);
+    grpc.ready().await.map_err(|error| Status::from_error(Box::new(error)))?;
+    Ok(grpc)
+}
+
+/// Whether a status comes from the connection and not from the plugin.
+pub(super) fn is_broken(status: &Status) -> bool {
+    status.code() == Code::Unavailable || status.source().is_some()
+}
+
+/// All that is known of why a connection broke, in one line.
+pub(super) fn reason(status: &Status) -> String {
+    let mut text = status.message().to_owned();
+    let mut source = status.source();
+    while let Some(error) = source {
+        let more = error.to_string();
+        if !text.contains(&more) {
+            text.push_str(&format!(": {more}"));
+        }
+        source = error.source();
+    }
+    text.replace('\n', " ")
+}

@@ -1,0 +1,190 @@
+package main
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringplanmodifier"
+	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+)
+
+// trouble fails on demand. Each `on_` attribute says what happens in that call:
+//
+//	error    an error diagnostic at the attribute, before anything is done
+//	warning  a warning, and all goes well
+//	partial  the work is done, the state is told, and an error as well
+//	panic    the process panics
+//	exit     the process ends, with a word on standard error
+//	hang     no answer, ever, whatever is asked
+//	slow     no answer until the provider is stopped, or the file `release` is in its folder
+//	invalid  an answer that contradicts the plan
+//
+// `panic`, `exit` and `hang` come after the object was made or removed: the worst moment.
+type trouble struct{ configured }
+
+type troubleModel struct {
+	ID       types.String `tfsdk:"id"`
+	Text     types.String `tfsdk:"text"`
+	OnPlan   types.String `tfsdk:"on_plan"`
+	OnCreate types.String `tfsdk:"on_create"`
+	OnRead   types.String `tfsdk:"on_read"`
+	OnUpdate types.String `tfsdk:"on_update"`
+	OnDelete types.String `tfsdk:"on_delete"`
+}
+
+func (*trouble) Metadata(_ context.Context, _ resource.MetadataRequest, response *resource.MetadataResponse) {
+	response.TypeName = "corner_trouble"
+}
+
+func (*trouble) Schema(_ context.Context, _ resource.SchemaRequest, response *resource.SchemaResponse) {
+	what := schema.StringAttribute{Optional: true}
+	response.Schema = schema.Schema{Attributes: map[string]schema.Attribute{
+		"id":        schema.StringAttribute{Computed: true, PlanModifiers: []planmodifier.String{stringplanmodifier.UseStateForUnknown()}},
+		"text":      schema.StringAttribute{Optional: true},
+		"on_plan":   what,
+		"on_create": what,
+		"on_read":   what,
+		"on_update": what,
+		"on_delete": what,
+	}}
+}
+
+// refuse is what happens before the work of a call; it tells whether the work is to be done.
+func (r *trouble) refuse(attribute, what string, diagnostics *diag.Diagnostics) bool {
+	switch what {
+	case "error":
+		diagnostics.AddAttributeError(path.Root(attribute), "It failed as asked", "nothing was done")
+		return true
+	case "warning":
+		diagnostics.AddWarning("It might have failed", "but it did not")
+	}
+	return false
+}
+
+// strike is what happens after the work of a call.
+func (r *trouble) strike(ctx context.Context, attribute, what string, diagnostics *diag.Diagnostics) {
+	switch what {
+	case "partial":
+		diagnostics.AddAttributeError(path.Root(attribute), "It failed halfway", "the object is there")
+	case "panic":
+		panic("the provider panics as asked")
+	case "exit":
+		_, _ = os.Stderr.WriteString("giving up as asked\n")
+		os.Exit(3)
+	case "hang":
+		r.started()
+		select {}
+	case "slow":
+		r.started()
+		if !r.released(ctx) {
+			diagnostics.AddAttributeError(path.Root(attribute), "It was stopped", "the object is there")
+		}
+	}
+}
+
+// started tells a test that the call has come this far.
+func (r *trouble) started() {
+	if r.world != nil && r.world.folder != "" {
+		_ = os.WriteFile(filepath.Join(r.world.folder, "started"), nil, 0o600)
+	}
+}
+
+func (r *trouble) released(ctx context.Context) bool {
+	for {
+		if _, err := os.Stat(filepath.Join(r.world.folder, "release")); err == nil {
+			return true
+		}
+		select {
+		case <-ctx.Done():
+			return false
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+func (r *trouble) ModifyPlan(ctx context.Context, request resource.ModifyPlanRequest, response *resource.ModifyPlanResponse) {
+	if request.Plan.Raw.IsNull() {
+		return
+	}
+	var what types.String
+	response.Diagnostics.Append(request.Plan.GetAttribute(ctx, path.Root("on_plan"), &what)...)
+	if r.refuse("on_plan", what.ValueString(), &response.Diagnostics) {
+		return
+	}
+	r.strike(ctx, "on_plan", what.ValueString(), &response.Diagnostics)
+	if what.ValueString() == "invalid" {
+		response.Diagnostics.Append(response.Plan.SetAttribute(ctx, path.Root("text"), "not what was asked for")...)
+	}
+}
+
+// change does the work of create and update.
+func (r *trouble) change(ctx context.Context, attribute string, plan tfsdk.Plan, state *tfsdk.State, diagnostics *diag.Diagnostics) {
+	var model troubleModel
+	diagnostics.Append(plan.Get(ctx, &model)...)
+	what := model.OnCreate.ValueString()
+	if attribute == "on_update" {
+		what = model.OnUpdate.ValueString()
+	}
+	if diagnostics.HasError() || r.refuse(attribute, what, diagnostics) {
+		return
+	}
+	if model.ID.IsUnknown() {
+		model.ID = types.StringValue(draw())
+	}
+	if err := r.world.write(model.ID.ValueString(), model.Text.ValueString()); err != nil {
+		diagnostics.AddError("The object cannot be written", err.Error())
+		return
+	}
+	if what == "invalid" {
+		model.Text = types.StringValue("not what was planned")
+	}
+	diagnostics.Append(state.Set(ctx, &model)...)
+	r.strike(ctx, attribute, what, diagnostics)
+}
+
+func (r *trouble) Create(ctx context.Context, request resource.CreateRequest, response *resource.CreateResponse) {
+	r.change(ctx, "on_create", request.Plan, &response.State, &response.Diagnostics)
+}
+
+func (r *trouble) Update(ctx context.Context, request resource.UpdateRequest, response *resource.UpdateResponse) {
+	r.change(ctx, "on_update", request.Plan, &response.State, &response.Diagnostics)
+}
+
+func (r *trouble) Read(ctx context.Context, request resource.ReadRequest, response *resource.ReadResponse) {
+	var model troubleModel
+	response.Diagnostics.Append(request.State.Get(ctx, &model)...)
+	if response.Diagnostics.HasError() || r.refuse("on_read", model.OnRead.ValueString(), &response.Diagnostics) {
+		return
+	}
+	text, exists, err := r.world.read(model.ID.ValueString(), model.Text.ValueString())
+	switch {
+	case err != nil:
+		response.Diagnostics.AddError("The object cannot be read", err.Error())
+	case !exists:
+		response.State.RemoveResource(ctx)
+	case text != model.Text.ValueString():
+		response.Diagnostics.Append(response.State.SetAttribute(ctx, path.Root("text"), text)...)
+	}
+	r.strike(ctx, "on_read", model.OnRead.ValueString(), &response.Diagnostics)
+}
+
+func (r *trouble) Delete(ctx context.Context, request resource.DeleteRequest, response *resource.DeleteResponse) {
+	var model troubleModel
+	response.Diagnostics.Append(request.State.Get(ctx, &model)...)
+	if response.Diagnostics.HasError() || r.refuse("on_delete", model.OnDelete.ValueString(), &response.Diagnostics) {
+		return
+	}
+	if err := r.world.remove(model.ID.ValueString()); err != nil {
+		response.Diagnostics.AddError("The object cannot be removed", err.Error())
+		return
+	}
+	r.strike(ctx, "on_delete", model.OnDelete.ValueString(), &response.Diagnostics)
+}

@@ -1,0 +1,33 @@
+//! Real providers, built from the Go modules in `tests/providers`.
+//!
+//! Include it with `#[path = "../support/providers.rs"] mod providers;`.
+#![allow(dead_code, reason = "a test binary uses the part it needs")]
+
+#[path = "programs.rs"]
+mod programs;
+
+use std::path::PathBuf;
+
+use programs::{Program, ensure};
+
+const PUBLISHED: &[Program] = &[
+    provider("providers/random", "github.com/terraform-providers/terraform-provider-random", "random"),
+    provider("providers/time", "github.com/hashicorp/terraform-provider-time", "time"),
+    provider("providers/tls", "github.com/hashicorp/terraform-provider-tls", "tls"),
+    provider("providers/local", "github.com/terraform-providers/terraform-provider-local", "local"),
+    provider("providers/kubectl", "github.com/gavinbunney/terraform-provider-kubectl", "kubectl"),
+    provider("providers/kafka", "github.com/Mongey/terraform-provider-kafka", "kafka"),
+];
+
+const fn provider(module: &'static str, package: &'static str, name: &'static str) -> Program {
+    Program { module, package, name }
+}
+
+/// The program of a provider: `random`, `time`, `tls`, `local`, `kubectl`, `kafka`.
+///
+/// # Panics
+/// If there is no such provider, or it cannot be built.
+pub(crate) fn program(name: &str) -> PathBuf {
+    let known = PUBLISHED.iter().find(|program| program.name == name);
+    ensure(known.unwrap_or_else(|| panic!("no provider {name} in tests/providers")))
+}
