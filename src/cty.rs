@@ -5,21 +5,44 @@
 //! [`Type`] beside it, usually the one a [`Schema`] implies; only places of the type `dynamic` carry their own.
 //! The encodings give the bytes that go-cty gives, which `tests/vectors` checks on values made there.
 
+mod apply_check;
+mod conform;
+mod contract;
+mod convert;
 mod decimal;
+mod dynamic;
 mod error;
+mod nested;
+mod normalize;
+mod outline;
+mod plan_check;
+mod propose;
+mod record;
+mod replace;
 mod set;
 mod text;
 mod ty;
 mod value;
+mod write_only;
 
 pub mod json;
 pub mod msgpack;
+pub mod schema;
 
+pub use apply_check::result_faults;
+pub use conform::{conform, convert};
 pub use decimal::Decimal;
 pub use error::ValueError;
+pub use normalize::normalized;
+pub use plan_check::plan_faults;
+pub use propose::{proposed, unread};
+pub use record::{DynamicTypes, from_engine, plain, raw_state, to_engine};
+pub use replace::replacing;
+pub use schema::Schema;
 pub use set::Set;
 pub use ty::{Type, TypeError};
 pub use value::{Refinement, Typed, Value};
+pub use write_only::{kept_write_only, without_write_only, write_only_fingerprint};
 
 /// How deep types and values may nest. The deepest schemas known have some twenty levels; a limit keeps a hostile
 /// encoding from exhausting the stack.
@@ -30,3 +53,5 @@ pub const MAX_PLACES: usize = 4_000_000;
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod vectors;

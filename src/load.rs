@@ -20,9 +20,10 @@ pub mod tree;
 
 pub(crate) mod lifecycle;
 mod manifest;
-mod suggest;
+
 mod yaml;
 
+pub(crate) use crate::model::suggest::{self, closest};
 pub use condition::Condition;
 pub use config::{
     Choice, Config, DeletionPolicy, Drift, DriftAction, Each, IgnoredChange, ImportRequest, Instance, Policies,
@@ -38,4 +39,3 @@ pub use own::{Own, WithSelf};
 pub use provider::{Provided, ProviderConfig, ProviderSpec, Unsettled};
 pub use publish::Publication;
 pub use source::{Loaded, read};
-pub(crate) use suggest::closest;

@@ -13,6 +13,7 @@ pub mod provider;
 pub mod reason;
 pub mod record;
 pub mod schema;
+pub(crate) mod suggest;
 pub mod value;
 
 pub use address::{Address, DeposedKey, InstanceKey};

@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::model::{Path, Segment};
 
-/// A value that cannot be read or written. Never tells the value itself, which may be sensitive.
+/// A value that cannot be read or written, or is not what it must be. Never tells the value itself, which may be sensitive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ValueError {
     /// The place, from the root of the value.

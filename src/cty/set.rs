@@ -129,7 +129,7 @@ impl Key {
     }
 }
 
-/// The text between quotes as Go's `%q` writes it, but for rare letters that Go holds for unprintable.
+/// The text between quotes as Go's `%q` writes it.
 fn write_quoted(text: &str, key: &mut Vec<u8>) {
     key.push(b'"');
     for letter in text.chars() {
@@ -144,13 +144,19 @@ fn write_quoted(text: &str, key: &mut Vec<u8>) {
             '\t' => key.extend_from_slice(b"\\t"),
             '\u{b}' => key.extend_from_slice(b"\\v"),
             '\0'..='\u{1f}' | '\u{7f}' => key.extend_from_slice(format!("\\x{:02x}", u32::from(letter)).as_bytes()),
-            '\u{80}'..='\u{a0}' | '\u{ad}' => {
-                key.extend_from_slice(format!("\\u{:04x}", u32::from(letter)).as_bytes());
-            }
-            other => key.extend_from_slice(other.encode_utf8(&mut [0; 4]).as_bytes()),
+            ' '..='~' => key.push(letter as u8),
+            _ if is_printable(letter) => key.extend_from_slice(letter.encode_utf8(&mut [0; 4]).as_bytes()),
+            '\0'..='\u{ffff}' => key.extend_from_slice(format!("\\u{:04x}", u32::from(letter)).as_bytes()),
+            _ => key.extend_from_slice(format!("\\U{:08x}", u32::from(letter)).as_bytes()),
         }
     }
     key.push(b'"');
+}
+
+/// Whether a letter is printed as it is. The standard library tells it only by what it escapes; at the beginning of a
+/// text it escapes combining letters too.
+fn is_printable(letter: char) -> bool {
+    format!("a{letter}").escape_debug().count() == 2
 }
 
 #[cfg(test)]

@@ -36,6 +36,12 @@ pub enum Type {
 #[error("invalid type: {0}")]
 pub struct TypeError(String);
 
+impl TypeError {
+    pub(super) fn new(what: String) -> Self {
+        Self(what)
+    }
+}
+
 impl Type {
     /// An object type of the given attributes.
     pub fn object<K: Into<Arc<str>>>(attributes: impl IntoIterator<Item = (K, Self)>) -> Self {

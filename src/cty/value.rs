@@ -195,6 +195,14 @@ impl Value {
         }
     }
 
+    /// The attribute of an object, or the element of a map. Of an unknown one it is unknown; elsewhere it is null.
+    pub(super) fn part(&self, name: &str) -> &Self {
+        match self.bare() {
+            Self::Unknown(_) => &Self::UNKNOWN,
+            _ => self.get(name).unwrap_or(&Self::Null),
+        }
+    }
+
     /// What the value is, for messages, without telling it.
     pub(super) fn kind(&self) -> &'static str {
         match self {

@@ -31,8 +31,9 @@ impl Number {
         }
         let float = text.parse::<f64>().ok()?;
         let significant = text.bytes().take_while(|b| !matches!(b, b'e' | b'E')).filter(u8::is_ascii_digit).count();
-        // Every decimal of up to 15 significant digits survives the way through an f64.
-        if float.is_finite() && significant <= 15 {
+        // Every decimal of up to 15 significant digits survives the way through an f64; longer fractions may.
+        let survives = significant <= 15 || text.contains('.') && float.to_string() == text;
+        if float.is_finite() && survives {
             return Some(Self::from(float));
         }
         Some(Self::Decimal(text.into()))
@@ -100,6 +101,7 @@ mod tests {
         for text in ["0", "-7", "9223372036854775807", "9223372036854775808", "0.1", "3.141592653589793238", "1.5"] {
             assert_eq!(Number::parse(text).map(|n| n.to_string()).as_deref(), Some(text));
         }
+        assert_eq!(Number::parse("0.30000000000000004"), Some(Number::from(0.1 + 0.2)));
         assert_eq!(Number::parse("2.0"), Some(Number::Int(2)));
         assert_eq!(Number::parse("1e3"), Some(Number::Int(1000)));
         assert!(Number::parse("-").is_none() && Number::parse("abc").is_none());

@@ -118,8 +118,8 @@ impl Check<'_> {
             | (Value::Number(_), AttributeType::Number) => None,
             (Value::Number(number), AttributeType::String) => Some(Value::String(number.to_string().into())),
             (Value::Bool(bool), AttributeType::String) => Some(Value::String(bool.to_string().into())),
-            (Value::String(text), AttributeType::Bool) if matches!(text.as_ref(), "true" | "false") => {
-                Some(Value::Bool(text.as_ref() == "true"))
+            (Value::String(text), AttributeType::Bool) if matches!(text.as_ref(), "true" | "1" | "false" | "0") => {
+                Some(Value::Bool(matches!(text.as_ref(), "true" | "1")))
             }
             (Value::String(text), AttributeType::Number) if Number::parse(text).is_some() => {
                 Number::parse(text).map(Value::Number)

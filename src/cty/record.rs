@@ -1,0 +1,232 @@
+//! Values on record: the engine keeps them without types, and gets them back without loss.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::Value as Json;
+
+use super::convert::{Converter, From};
+use super::schema::{Attribute, Block, NestedType, Nesting, Shape};
+use super::{Type, TypeError, Value, ValueError, nested, text};
+use crate::model::{self, Path, Segment};
+
+/// The types of what stands at dynamic places of a value: all that the engine's form of it does not tell.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DynamicTypes(BTreeMap<Path, Type>);
+
+impl DynamicTypes {
+    /// Those of a value of the given type.
+    pub fn of(value: &Value, ty: &Type) -> Self {
+        let mut types = Self::default();
+        if ty.has_dynamic() {
+            types.collect(value, ty, &Path::default());
+        }
+        types
+    }
+
+    fn collect(&mut self, value: &Value, ty: &Type, at: &Path) {
+        match (value, ty) {
+            (Value::Dynamic(typed), Type::Dynamic) => {
+                self.0.insert(at.clone(), typed.ty.clone());
+                self.collect(&typed.value, &typed.ty, at);
+            }
+            _ if !ty.has_dynamic() => {}
+            (Value::List(items), Type::List(element)) => {
+                items.iter().enumerate().for_each(|(place, item)| self.collect(item, element, &at.index(place)));
+            }
+            (Value::Set(items), Type::Set(element)) => {
+                items.iter().enumerate().for_each(|(place, item)| self.collect(item, element, &at.index(place)));
+            }
+            (Value::Tuple(items), Type::Tuple(elements)) => {
+                let items = items.iter().zip(elements.iter()).enumerate();
+                items.for_each(|(place, (item, element))| self.collect(item, element, &at.index(place)));
+            }
+            (Value::Map(entries), Type::Map(element)) => {
+                entries.iter().for_each(|(key, item)| self.collect(item, element, &at.name(key.clone())));
+            }
+            (Value::Object(entries), Type::Object(attributes)) => {
+                let entries = entries.iter().filter_map(|(name, item)| Some((name, item, attributes.get(name)?)));
+                entries.for_each(|(name, item, ty)| self.collect(item, ty, &at.name(name.clone())));
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether there are none, as with nearly every schema.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(super) fn at(&self, path: &[Segment]) -> Option<&Type> {
+        if self.0.is_empty() { None } else { self.0.get(&Path(path.to_vec())) }
+    }
+
+    /// A text to keep them in: a list of pairs of path and type.
+    pub fn to_json(&self) -> String {
+        let pairs = self.0.iter().map(|(path, ty)| {
+            let segments = path.0.iter().map(|segment| match segment {
+                Segment::Name(name) => Json::from(name.as_ref()),
+                Segment::Index(place) => Json::from(*place),
+            });
+            format!("[{},{}]", segments.collect::<Json>(), ty.to_json())
+        });
+        format!("[{}]", pairs.collect::<Vec<_>>().join(","))
+    }
+
+    /// Reads what [`Self::to_json`] writes.
+    pub fn from_json(bytes: &[u8]) -> Result<Self, TypeError> {
+        let pairs: Vec<(Vec<Json>, Json)> =
+            serde_json::from_slice(bytes).map_err(|error| TypeError::new(error.to_string()))?;
+        let read = |(path, ty): (Vec<Json>, Json)| {
+            let segments = path.into_iter().map(|segment| match segment {
+                Json::String(name) => Ok(Segment::Name(name.into())),
+                Json::Number(place) => place.as_u64().map(|place| Segment::Index(place as usize)).ok_or(()),
+                _ => Err(()),
+            });
+            let segments: Result<Vec<_>, ()> = segments.collect();
+            let path = segments.map_err(|()| TypeError::new("a place is malformed".to_owned()))?;
+            Ok((Path(path), Type::from_json(ty.to_string().as_bytes())?))
+        };
+        pairs.into_iter().map(read).collect::<Result<_, _>>().map(Self)
+    }
+}
+
+/// The value as the engine has it: what the schema calls sensitive is marked, sets are lists in their canonical order.
+pub fn to_engine(block: &Block, value: &Value) -> model::Value {
+    let Value::Object(entries) = value else { return plain(value) };
+    let marked = entries.iter().map(|(name, item)| {
+        let item = match (block.attributes().get(name), block.blocks().get(name)) {
+            (Some(attribute), _) => attribute_to_engine(attribute, item),
+            (None, Some(nested)) => {
+                nested_to_engine(nested.nesting, nested.block.ty(), item, &|item| to_engine(&nested.block, item))
+            }
+            (None, None) => plain(item),
+        };
+        (name.clone(), item)
+    });
+    model::Value::Map(Arc::new(marked.collect()))
+}
+
+fn attribute_to_engine(attribute: &Attribute, value: &Value) -> model::Value {
+    match &attribute.shape {
+        // That nothing is set is no secret.
+        _ if attribute.sensitive && !value.is_null() => plain(value).into_sensitive(),
+        Shape::Nested(nested) => {
+            nested_to_engine(nested.nesting, nested.element(), value, &|item| object_to_engine(nested, item))
+        }
+        Shape::Plain(_) => plain(value),
+    }
+}
+
+fn object_to_engine(nested: &NestedType, value: &Value) -> model::Value {
+    let Value::Object(entries) = value else { return plain(value) };
+    let marked = entries.iter().map(|(name, item)| {
+        let item = nested.attributes().get(name).map_or_else(|| plain(item), |inner| attribute_to_engine(inner, item));
+        (name.clone(), item)
+    });
+    model::Value::Map(Arc::new(marked.collect()))
+}
+
+fn nested_to_engine(
+    nesting: Nesting,
+    element: &Type,
+    value: &Value,
+    convert: &dyn Fn(&Value) -> model::Value,
+) -> model::Value {
+    match nesting {
+        _ if value.is_null() || value.is_unknown() => plain(value),
+        Nesting::Single | Nesting::Group => convert(value),
+        Nesting::List | Nesting::Set => model::Value::list(nested::items(value, element).iter().map(convert)),
+        Nesting::Map => {
+            let entries = nested::entries(value, element);
+            model::Value::map(entries.iter().map(|(key, item)| (key.clone(), convert(item))))
+        }
+    }
+}
+
+/// The value as the engine has it, nothing of it marked.
+pub fn plain(value: &Value) -> model::Value {
+    match value {
+        Value::Null => model::Value::Null,
+        Value::Unknown(_) => model::Value::Unknown,
+        Value::Bool(bool) => model::Value::Bool(*bool),
+        Value::Number(super::Decimal::Int(int)) => model::Value::Number(model::Number::Int(*int)),
+        Value::Number(number) => {
+            let text = number.to_string();
+            let kept = model::Number::parse(&text).unwrap_or_else(|| model::Number::Decimal(text.into()));
+            model::Value::Number(kept)
+        }
+        Value::String(string) => model::Value::String(string.clone()),
+        Value::List(items) | Value::Tuple(items) => model::Value::list(items.iter().map(plain)),
+        Value::Set(items) => model::Value::list(items.iter().map(plain)),
+        Value::Map(entries) | Value::Object(entries) => {
+            model::Value::map(entries.iter().map(|(key, item)| (key.clone(), plain(item))))
+        }
+        Value::Dynamic(typed) => plain(&typed.value),
+    }
+}
+
+/// The value that the engine has kept, with the types it had at dynamic places. Attributes that are missing are null, and
+/// those that the type does not have are left out.
+pub fn from_engine(ty: &Type, value: &model::Value, types: &DynamicTypes) -> Result<Value, ValueError> {
+    let mut converter = Converter::new(From::Record(types));
+    let value = converter.convert(value, ty);
+    match converter.problems.into_iter().next() {
+        Some(problem) => Err(ValueError { path: problem.path, what: problem.what }),
+        None => Ok(value),
+    }
+}
+
+/// The state that an earlier schema left, as JSON for the provider to upgrade: that schema is not needed for it.
+pub fn raw_state(value: &model::Value, types: &DynamicTypes) -> String {
+    let mut out = String::with_capacity(256);
+    write_raw(value, types, &mut Vec::new(), &mut out);
+    out
+}
+
+fn write_raw(value: &model::Value, types: &DynamicTypes, at: &mut Vec<Segment>, out: &mut String) {
+    let ty = types.at(at);
+    if ty.is_some() {
+        out.push_str("{\"value\":");
+    }
+    match value.unmarked() {
+        model::Value::Null | model::Value::Unknown | model::Value::Sensitive(_) => out.push_str("null"),
+        model::Value::Bool(bool) => out.push_str(if *bool { "true" } else { "false" }),
+        model::Value::Number(number) => out.push_str(&number.to_string()),
+        model::Value::String(string) => text::write_json(string, out),
+        model::Value::List(items) => {
+            out.push('[');
+            for (place, item) in items.iter().enumerate() {
+                if place > 0 {
+                    out.push(',');
+                }
+                at.push(Segment::Index(place));
+                write_raw(item, types, at, out);
+                at.pop();
+            }
+            out.push(']');
+        }
+        model::Value::Map(entries) => {
+            out.push('{');
+            for (place, (key, item)) in entries.iter().enumerate() {
+                if place > 0 {
+                    out.push(',');
+                }
+                text::write_json(key, out);
+                out.push(':');
+                at.push(Segment::Name(key.clone()));
+                write_raw(item, types, at, out);
+                at.pop();
+            }
+            out.push('}');
+        }
+    }
+    if let Some(ty) = ty {
+        out.push_str(",\"type\":");
+        out.push_str(&ty.to_json());
+        out.push('}');
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,199 @@
+//! Attributes that are told to the provider and never kept.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use sha2::{Digest, Sha256};
+
+use super::schema::{Attribute, Block, NestedType, Nesting, Shape};
+use super::value::each;
+use super::{Type, Value, ValueError, msgpack};
+use crate::model::{Path, Segment};
+
+/// Every place of an answer at which a write-only attribute is not null. A provider must never give one back: these are
+/// its faults.
+pub fn kept_write_only(block: &Block, value: &Value) -> Vec<ValueError> {
+    let mut found = Vec::new();
+    visit(block, value, &mut |path, _, _| {
+        found.push(ValueError { path, what: "is write-only, but the provider returned it".to_owned() });
+    });
+    found
+}
+
+/// The value with every write-only attribute null.
+#[must_use]
+pub fn without_write_only(block: &Block, value: &Value) -> Value {
+    let mut any = false;
+    visit(block, value, &mut |_, _, _| any = true);
+    if any { strip_block(block, value) } else { value.clone() }
+}
+
+/// A fingerprint of what a configuration sets of write-only attributes; `None`: nothing. No plan shows when one changes,
+/// but the fingerprint does. `salt` keeps the same secret of two objects from having the same fingerprint. Places not
+/// known yet count as such, so that of a configuration with unknown places says nothing yet.
+pub fn write_only_fingerprint(block: &Block, config: &Value, salt: &[u8]) -> Option<[u8; 32]> {
+    let mut hash = Sha256::new();
+    let mut any = false;
+    hash.update((salt.len() as u64).to_be_bytes());
+    hash.update(salt);
+    visit(block, config, &mut |path, attribute, value| {
+        any = true;
+        let bytes = msgpack::encode(value, &attribute.ty()).unwrap_or_default();
+        for part in [path.to_string().as_bytes(), &bytes] {
+            hash.update((part.len() as u64).to_be_bytes());
+            hash.update(part);
+        }
+    });
+    any.then(|| hash.finalize().into())
+}
+
+type Visit<'v> = dyn FnMut(Path, &Attribute, &Value) + 'v;
+
+/// Shows each write-only attribute that is not null.
+fn visit(block: &Block, value: &Value, show: &mut Visit<'_>) {
+    visit_block(block, value, &Path::default(), show);
+}
+
+fn visit_block(block: &Block, value: &Value, at: &Path, show: &mut Visit<'_>) {
+    visit_attributes(block.attributes(), value, at, show);
+    for (name, nested) in block.blocks() {
+        let Some(value) = value.get(name) else { continue };
+        for (at, element) in elements(nested.nesting, value, nested.block.ty(), at.name(name.clone())) {
+            visit_block(&nested.block, &element, &at, show);
+        }
+    }
+}
+
+fn visit_attributes(attributes: &BTreeMap<Arc<str>, Attribute>, value: &Value, at: &Path, show: &mut Visit<'_>) {
+    for (name, attribute) in attributes {
+        let Some(value) = value.get(name).filter(|value| !value.is_null()) else { continue };
+        match &attribute.shape {
+            _ if attribute.write_only => show(at.name(name.clone()), attribute, value),
+            Shape::Nested(nested) => {
+                for (at, element) in elements(nested.nesting, value, nested.element(), at.name(name.clone())) {
+                    visit_attributes(nested.attributes(), &element, &at, show);
+                }
+            }
+            Shape::Plain(_) => {}
+        }
+    }
+}
+
+/// The objects in a nesting, with their places.
+fn elements(nesting: Nesting, value: &Value, element: &Type, at: Path) -> Vec<(Path, Value)> {
+    match nesting {
+        Nesting::Single | Nesting::Group => vec![(at, value.clone())],
+        Nesting::List | Nesting::Set => {
+            let items = super::nested::items(value, element);
+            items.iter().enumerate().map(|(place, item)| (at.join(Segment::Index(place)), item.clone())).collect()
+        }
+        Nesting::Map => {
+            let entries = super::nested::entries(value, element);
+            entries.iter().map(|(key, item)| (at.name(key.clone()), item.clone())).collect()
+        }
+    }
+}
+
+fn strip_block(block: &Block, value: &Value) -> Value {
+    let Value::Object(entries) = value else { return value.clone() };
+    let stripped = entries.iter().map(|(name, item)| {
+        let item = match (block.attributes().get(name), block.blocks().get(name)) {
+            (Some(attribute), _) => strip_attribute(attribute, item),
+            (None, Some(nested)) => strip_nested(item, nested.block.ty(), &|item| strip_block(&nested.block, item)),
+            (None, None) => item.clone(),
+        };
+        (name.clone(), item)
+    });
+    Value::object(stripped)
+}
+
+fn strip_attribute(attribute: &Attribute, value: &Value) -> Value {
+    match &attribute.shape {
+        _ if attribute.write_only => Value::Null,
+        Shape::Nested(nested) => strip_nested(value, nested.element(), &|item| strip_object(nested, item)),
+        Shape::Plain(_) => value.clone(),
+    }
+}
+
+fn strip_object(nested: &NestedType, value: &Value) -> Value {
+    let Value::Object(entries) = value else { return value.clone() };
+    let stripped = entries.iter().map(|(name, item)| {
+        let item = nested.attributes().get(name).map_or_else(|| item.clone(), |inner| strip_attribute(inner, item));
+        (name.clone(), item)
+    });
+    Value::object(stripped)
+}
+
+/// Each object of a nesting stripped; a value of its own type is seen through the schema meanwhile.
+fn strip_nested(value: &Value, element: &Type, strip: &dyn Fn(&Value) -> Value) -> Value {
+    match value {
+        Value::List(items) => Value::list(items.iter().map(strip)),
+        Value::Set(items) => Value::set(items.iter().map(strip)),
+        Value::Map(entries) => Value::Map(each(entries, strip)),
+        Value::Dynamic(typed) => match &typed.value {
+            Value::Tuple(_) => {
+                super::nested::list(super::nested::items(value, element).iter().map(strip).collect(), element)
+            }
+            Value::Object(_) => {
+                let entries = super::nested::entries(value, element);
+                super::nested::map(each(&entries, strip).as_ref().clone(), element)
+            }
+            _ => value.clone(),
+        },
+        object => strip(object),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cty::schema::tests::{block, nested, optional};
+
+    fn secret() -> Attribute {
+        Attribute { write_only: true, ..optional(Type::String) }
+    }
+
+    fn schema() -> Block {
+        let object = NestedType::new(Nesting::Map, BTreeMap::from([("key".into(), secret())]));
+        let open = block([("any", optional(Type::Dynamic)), ("secret", secret())], []);
+        block(
+            [
+                ("keys", Attribute { optional: true, ..Attribute::new(Shape::Nested(object)) }),
+                ("name", optional(Type::String)),
+                ("secret", secret()),
+            ],
+            [("open", nested(Nesting::List, open)), ("rule", nested(Nesting::Set, block([("secret", secret())], [])))],
+        )
+    }
+
+    fn value(secret: &Value) -> Value {
+        let of = |more: Option<(&str, Value)>| Value::object(more.into_iter().chain([("secret", secret.clone())]));
+        let open = of(Some(("any", Value::dynamic(Type::Bool, true.into()))));
+        Value::object([
+            ("keys", Value::map([("k", Value::object([("key", secret.clone())]))])),
+            ("name", "x".into()),
+            ("open", super::super::nested::list(vec![open], schema().blocks()["open"].block.ty())),
+            ("rule", Value::set([of(None)])),
+            ("secret", secret.clone()),
+        ])
+    }
+
+    #[test]
+    fn what_is_told_is_found_everywhere_and_taken_away() {
+        let found = kept_write_only(&schema(), &value(&"s".into()));
+        let paths: Vec<String> = found.iter().map(|fault| fault.path.to_string()).collect();
+        assert_eq!(paths, ["keys.k.key", "secret", "open[0].secret", "rule[0].secret"]);
+        let stripped = without_write_only(&schema(), &value(&"s".into()));
+        assert_eq!(stripped, value(&Value::Null));
+        assert!(kept_write_only(&schema(), &stripped).is_empty());
+    }
+
+    #[test]
+    fn a_fingerprint_tells_secrets_and_objects_apart() {
+        let of = |secret: &str, salt: &[u8]| write_only_fingerprint(&schema(), &value(&secret.into()), salt);
+        assert_eq!(of("s", b"a"), of("s", b"a"));
+        assert_ne!(of("s", b"a"), of("t", b"a"));
+        assert_ne!(of("s", b"a"), of("s", b"b"));
+        assert_eq!(write_only_fingerprint(&schema(), &value(&Value::Null), b"a"), None);
+    }
+}
