@@ -14,11 +14,13 @@ pub mod render;
 mod situation;
 mod walk;
 
+use std::sync::Arc;
+
 use petgraph::Direction;
 use petgraph::graph::{DiGraph, NodeIndex};
 use petgraph::visit::EdgeRef;
 
-use crate::model::{Address, Step};
+use crate::model::{Address, InstanceKey, Step};
 
 pub use because::{Because, Why};
 pub use build::build;
@@ -43,6 +45,16 @@ struct Node {
     is_running: bool,
     /// Who requires the object to be create-before-destroy, when it does not ask for it itself.
     required_by: Option<Address>,
+    /// The families that it refers to, or used, as a whole.
+    families: Box<[Arc<str>]>,
+}
+
+impl Node {
+    /// Whether a family that is named as a whole has another step's object.
+    fn names_family_of(&self, other: &Self) -> bool {
+        let address = &other.step.address;
+        address.key != InstanceKey::None && self.families.contains(&address.name)
+    }
 }
 
 /// Why a step waits for another.
@@ -113,11 +125,13 @@ impl ActionGraph {
 
     /// The reason of an edge, to be printed.
     pub fn why(&self, from: NodeIndex, to: NodeIndex, wait: Wait) -> Why<'_> {
+        let (one, other) = (&self.steps[from.index()], &self.steps[to.index()]);
+        let names_family = one.names_family_of(other) || other.names_family_of(one);
         Why {
             because: wait.because,
             from: self.step(from),
             to: self.step(to),
-            indirect: wait.indirect,
+            indirect: wait.indirect && !names_family,
             required_by: self.steps[from.index()].required_by.as_ref(),
         }
     }

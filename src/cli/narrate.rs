@@ -8,11 +8,11 @@ use super::output::Paint;
 use super::situation::{Planned, Situation};
 use crate::api;
 use crate::graph::{ActionGraph, Wait};
-use crate::model::{Action, Address, Change, Record, ReplaceOrder};
+use crate::model::{Action, Address, Change, InstanceKey, Record, ReplaceOrder};
 use crate::plan::options::status_word;
 
 /// A step may be waited for by thousands; what one reads ends earlier.
-const MOST_SHOWN: usize = 20;
+pub const MOST_SHOWN: usize = 20;
 
 /// All there is to say about one object.
 pub struct Story<'a> {
@@ -70,8 +70,12 @@ impl Story<'_> {
         if !wants.is_empty() {
             entry(f, "Depends on", &quoted(wants.iter()))?;
         }
-        let users = planned.plan.wants.iter().filter(|(_, wants)| wants.binary_search(self.address).is_ok());
-        let users: Vec<&Address> = users.map(|(user, _)| user).collect();
+        // Who refers to a whole family uses each of its instances.
+        let family = Address { key: InstanceKey::None, ..self.address.clone() };
+        let uses =
+            |wants: &[Address]| wants.binary_search(self.address).is_ok() || wants.binary_search(&family).is_ok();
+        let users: Vec<&Address> =
+            planned.plan.wants.iter().filter(|(_, wants)| uses(wants)).map(|(user, _)| user).collect();
         if users.is_empty() { Ok(()) } else { entry(f, "Used by", &quoted(users.into_iter())) }
     }
 

@@ -90,7 +90,8 @@ fn split_into_steps(joined: &Joined<'_>, ordering: &Ordering) -> ActionGraph {
     let node = |&of: &StepOf| {
         let step = joined.step(of);
         let required_by = joined.steps[of.object as usize].required_by.filter(|_| of.part == Part::Remove);
-        Node { is_running: joined.is_running(of), required_by: required_by.cloned(), step }
+        let families = joined.named_families(of.object);
+        Node { is_running: joined.is_running(of), required_by: required_by.cloned(), families, step }
     };
     let steps = ordering.steps.iter().map(node).collect();
     let mut graph = DiGraph::with_capacity(ordering.nodes + 1, ordering.edges.len() + ordering.steps.len());
@@ -121,7 +122,8 @@ fn follow_running(graph: &mut ActionGraph, joined: &Joined<'_>, ordering: &Order
         moved.add_edge(place(edge.source()), place(edge.target()), edge.weight);
     }
     for (number, (object, step)) in again.iter().enumerate() {
-        graph.steps.push(Node { step: step.clone(), is_running: true, required_by: None });
+        let families = joined.named_families(*object);
+        graph.steps.push(Node { step: step.clone(), is_running: true, required_by: None, families });
         let running = NodeIndex::new(first + number);
         for (at, of) in ordering.steps.iter().enumerate() {
             if of.object == *object && !joined.is_running(*of) {

@@ -153,6 +153,8 @@ impl Draft {
     /// Checks what was read, and makes the instance. Problems become part of it.
     pub(super) fn finish(mut self, config: Option<&Tree>, interner: &mut Interner) -> Instance {
         let address = Address::single(self.name.clone());
+        let told = self.problems.len();
+        let unread: Vec<Path> = self.problems.iter().filter_map(|problem| problem.path.clone()).collect();
         let timeouts = self.timeouts();
         let drift = self.drift();
         self.check();
@@ -203,6 +205,8 @@ impl Draft {
         self.refer_to_dependencies(&mut references, interner);
         self.refuse_self_references(&mut references);
         references.sort();
+        let consequences = self.problems.split_off(told);
+        self.problems.extend(consequences.into_iter().filter(|problem| !is_below(problem.path.as_ref(), &unread)));
         for problem in &mut self.problems {
             problem.address = Some(address.clone());
         }
@@ -258,10 +262,7 @@ impl Draft {
         let type_name = self.type_name.clone();
         if type_name.is_empty() {
             let hint = "name the provider's type, such as `terraform_data`";
-            // A type of the wrong kind was told already.
-            if !self.problems.iter().any(|problem| problem.path.as_ref() == Some(&spec(&["type"]))) {
-                self.problem(Reason::InvalidManifest, spec(&["type"]), "the type is missing", hint);
-            }
+            self.problem(Reason::InvalidManifest, spec(&["type"]), "the type is missing", hint);
         } else if !is_type_name(&type_name) {
             let hint = "types consist of lower-case letters, digits, `_` and `-`, and begin with a letter";
             self.problem(Reason::InvalidManifest, spec(&["type"]), format!("`{type_name}` is no type"), hint);
@@ -269,6 +270,10 @@ impl Draft {
         if self.import.as_deref() == Some("") {
             let hint = "leave `import` out to create the object";
             self.problem(Reason::InvalidManifest, spec(&["import", "id"]), "the id is empty", hint);
+        }
+        if self.import.as_deref().is_some_and(|id| id.contains("${")) {
+            let what = "it is an expression, and what is imported must be known at once";
+            self.problem(Reason::InvalidManifest, spec(&["import", "id"]), what, "write the id itself");
         }
     }
 
@@ -365,6 +370,11 @@ impl Draft {
             (None, Some(tree)) => Some(Repeat::ForEach(parse(problems, "forEach", tree, interner))),
             (None, None) => None,
         };
+        if let Some(text) = self.enabled_when.as_ref().filter(|text| !text.contains("${")) {
+            let what = format!("`{text}` is no expression");
+            let hint = "write it as `${...}`; for a fixed value use `enabled`";
+            problems.push(Diagnostic::general(Reason::InvalidExpression, what).at(spec(&["enabledWhen"])).hint(hint));
+        }
         let enabled = match (self.enabled, &self.enabled_when) {
             (Some(false), _) => Some(Template::literal(crate::model::Value::Bool(false))),
             (_, Some(text)) => {
@@ -440,6 +450,11 @@ const LABEL: &str = "at most 63 lower-case letters, digits and `-`, beginning an
 
 fn name(text: &str, interner: &mut Interner) -> crate::model::Segment {
     crate::model::Segment::Name(interner.get(text))
+}
+
+/// Whether a problem is about a place that could not be read, or one below it: then it follows from what was told.
+fn is_below(path: Option<&Path>, unread: &[Path]) -> bool {
+    path.is_some_and(|path| unread.iter().any(|at| path.starts_with(at)))
 }
 
 /// A path below the document.

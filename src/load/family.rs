@@ -384,7 +384,11 @@ fn count(value: &Value, at: Path) -> Result<u64, Diagnostics> {
             other => describe(other).to_owned(),
         };
         let what = format!("it is {found}, and must be a whole number");
-        return Err(vec![wrong(at, what, "for no object at all write 0")]);
+        let hint = match value {
+            Value::String(_) => "an expression is written as `${...}`",
+            _ => "for no object at all write 0",
+        };
+        return Err(vec![wrong(at, what, hint)]);
     };
     let Ok(count) = u64::try_from(number) else {
         return Err(vec![wrong(at, format!("it is {number}, and cannot be negative"), "for no object at all write 0")]);
@@ -419,7 +423,11 @@ fn keys(value: &Value, at: Path) -> Result<Made, Diagnostics> {
         Value::Sensitive(_) => return Err(vec![sensitive(at)]),
         other => {
             let what = format!("it is {}, and must be a map or a list of texts", describe(other));
-            return Err(vec![wrong(at, what, "for no object at all write `{}`")]);
+            let hint = match other {
+                Value::String(_) => "an expression is written as `${...}`",
+                _ => "for no object at all write `{}`",
+            };
+            return Err(vec![wrong(at, what, hint)]);
         }
     }
     if keys.len() > MOST_INSTANCES {

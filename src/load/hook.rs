@@ -155,7 +155,9 @@ impl Reader<'_> {
             return None;
         }
         let shaped = match (&kind, &tree.node) {
-            (HookKind::Exec, Node::List(items)) => !items.is_empty(),
+            (HookKind::Exec, Node::List(items)) => {
+                !items.is_empty() && items.iter().all(|item| matches!(item.node, Node::String(_)))
+            }
             (HookKind::Job, Node::Map(_)) => tree.get("spec").is_some(),
             _ => false,
         };

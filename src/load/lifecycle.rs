@@ -52,6 +52,14 @@ pub(super) fn replace_triggered_by(
     let mut triggers = Vec::with_capacity(texts.len());
     for (index, text) in texts.iter().enumerate() {
         let at = replace_triggered_by_path(index);
+        if text.trim().is_empty() || text.contains("${") {
+            let (what, hint) = match text.trim().strip_prefix("${").and_then(|rest| rest.strip_suffix('}')) {
+                Some(inside) => (format!("`{text}` is written as a template"), format!("write `{inside}`")),
+                None => (format!("`{text}` names no Resource"), TRIGGERS.to_owned()),
+            };
+            found.push(Diagnostic::general(Reason::InvalidManifest, what).at(at).hint(hint));
+            continue;
+        }
         let tree = Tree { line: 0, node: Node::String(format!("${{{text}}}").into()) };
         let (path, targets, faults) = Template::parse(&tree, &at, variables, interner);
         match path.depth() {
@@ -61,14 +69,15 @@ pub(super) fn replace_triggered_by(
             }
             _ if faults.is_empty() => {
                 let what = format!("`{text}` names no Resource");
-                let hint = "write a Resource, an instance or an attribute, such as `app_key`, `web[0]` or `app_key.id`";
-                found.push(Diagnostic::general(Reason::InvalidManifest, what).at(at).hint(hint));
+                found.push(Diagnostic::general(Reason::InvalidManifest, what).at(at).hint(TRIGGERS));
             }
             _ => found.extend(faults),
         }
     }
     (triggers.into(), found)
 }
+
+const TRIGGERS: &str = "write a Resource, an instance or an attribute, such as `app_key`, `web[0]` or `app_key.id`";
 
 /// The place of an entry of `replaceTriggeredBy`.
 pub(crate) fn replace_triggered_by_path(index: usize) -> Path {

@@ -274,12 +274,10 @@ impl Reading<'_> {
                     config = Some(value);
                 }
                 "count" => match &value.node {
-                    Node::Null => {}
                     Node::Number(_) | Node::String(_) => draft.count = Some(value.clone()),
                     _ => self.wrong(value, field(&at), "a whole number, or an expression"),
                 },
                 "forEach" => match &value.node {
-                    Node::Null => {}
                     Node::Map(_) | Node::List(_) | Node::String(_) => draft.for_each = Some(value.clone()),
                     _ => self.wrong(value, field(&at), "a map, a list of texts, or an expression"),
                 },
@@ -319,6 +317,10 @@ impl Reading<'_> {
                             "id" => draft.import = self.text(&entry.value, &["spec", "import", "id"]),
                             _ => self.unknown(entry, &at, &["id"]),
                         }
+                    }
+                    // Whoever writes `import` does not want a new object.
+                    if matches!(value.node, Node::Map(_)) {
+                        draft.import.get_or_insert_default();
                     }
                 }
                 // Locally everything is done as the user who runs it.
@@ -523,6 +525,10 @@ impl Reading<'_> {
     fn wrong(&mut self, tree: &Tree, at: Path, expected: &str) {
         let hint = match (&tree.node, expected) {
             (Node::Bool(_) | Node::Number(_), "a text") => Some("quote it".to_owned()),
+            (Node::String(text), "a map with a `name`") => Some(format!("write `name: {text}`")),
+            (Node::Null, "a whole number, or an expression" | "a map, a list of texts, or an expression") => {
+                Some("leave the field out for one object".to_owned())
+            }
             (Node::String(_), "true or false") => Some("write `true` or `false` without quotes".to_owned()),
             _ => None,
         };

@@ -7,7 +7,9 @@ use super::draft::{Block, Draft, LeftoverDraft};
 use super::inherit::Inheritance;
 use super::scene::{Id, Scene, Subject};
 use super::seen::Seen;
-use super::{EffectiveLifecycle, Mode, Plan, Prepared, draw, families, hooks, protect, select, settle, trigger};
+use super::{
+    EffectiveLifecycle, Mode, Plan, Prepared, draw, families, hooks, leaving, protect, select, settle, trigger,
+};
 use crate::load::Instance;
 use crate::model::{
     Action, Address, Change, DeposedKey, Diagnostic, Diagnostics, Reason, RecordedHook, RecordedObject, ReplaceOrder,
@@ -447,7 +449,7 @@ fn draft_diagnostics(scene: &Scene<'_>, id: Id, draft: &mut Draft, flags: &Inher
     told.extend(id, std::mem::take(&mut draft.diagnostics));
     for block in draft.block.iter().chain(draft.hold_destroy.iter()) {
         // Of a family whose instances are not known the Resource tells why.
-        if !families::is_unexpanded(scene, id) {
+        if !families::is_unexpanded(scene, id) && leaving::of_broken(scene, id).is_none() {
             told.extend(id, block.diagnostics.iter().cloned());
         }
     }

@@ -11,7 +11,9 @@ use std::sync::Arc;
 
 use super::{Held, Mode, PlanOptions};
 use crate::load::{Config, Expansion, Family, Instance};
-use crate::model::{Address, Diagnostic, Diagnostics, InstanceKey, Reason, Record, Recorded, RecordedObject, Stored};
+use crate::model::{
+    Address, Diagnostic, Diagnostics, InstanceKey, Reason, Record, Recorded, RecordedObject, Severity, Stored,
+};
 
 /// One record that belongs to another address now.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -113,7 +115,9 @@ impl<'a> Search<'a> {
         let explicit = self.named(address, &instance.moved_from);
         let occupied = self.record(address).is_some();
         let told = explicit.iter().map(|from| (from, true));
-        let implied = if occupied { Vec::new() } else { self.other_keys(&address.name, address) };
+        // Of a Resource with an error nobody knows which keys it is to have.
+        let broken = instance.problems.iter().any(|problem| problem.severity == Severity::Error);
+        let implied = if occupied || broken { Vec::new() } else { self.other_keys(&address.name, address) };
         for (from, explicit) in told.chain(implied.iter().map(|from| (from, false))) {
             if !occupied && !self.recorded.contains_key(from) && self.is_unreadable(from) {
                 let message = format!("what is recorded of `{from}` cannot be read, so it is not moved here yet");

@@ -34,6 +34,31 @@ pub(super) fn fired(seen: &Seen<'_, '_>, id: Id, prior: &RecordedObject) -> Resu
     Ok(None)
 }
 
+/// Whether every attribute that an object is triggered by is there, for one that is new and that nothing replaces yet.
+pub(super) fn readable(seen: &Seen<'_, '_>, id: Id) -> Result<(), Box<Block>> {
+    let Some(instance) = seen.scene.subjects[id].instance else { return Ok(()) };
+    for (index, trigger) in instance.triggers.iter().enumerate() {
+        let Some(target) = target(instance, index) else { continue };
+        if !is_whole(trigger, target) && !wanted_targets(seen.scene, target).is_empty() {
+            read(seen, instance, index)?;
+        }
+    }
+    Ok(())
+}
+
+/// The value that an entry names, as it is planned. The error is told at the entry.
+fn read(seen: &Seen<'_, '_>, instance: &Instance, index: usize) -> Result<Value, Box<Block>> {
+    instance.triggers[index].path.evaluate(&Own { instance, others: seen }).map_err(|problems| {
+        let mut diagnostics = problems;
+        for problem in &mut diagnostics {
+            problem.address = Some(instance.address.clone());
+            problem.path = Some(replace_triggered_by_path(index));
+            problem.source = problem.source.take().or_else(|| instance.source.clone());
+        }
+        Box::new(Block { diagnostics, waiting_for: Vec::new(), held: false, frozen: false })
+    })
+}
+
 /// What is to be recorded as seen by an object whose dependencies are as `scope` and `revisions` tell.
 pub(super) fn seen_now(instance: &Instance, scope: &dyn Scope, revisions: &Revisions<'_>, salt: u64) -> Triggers {
     let entries = instance.triggers.iter().enumerate().filter_map(|(index, trigger)| {
@@ -125,15 +150,7 @@ impl Entry<'_, '_, '_> {
         if wanted_targets(scene, self.target).is_empty() {
             return Ok(None);
         }
-        let now = self.evaluate(self.seen).map_err(|problems| {
-            let mut diagnostics = problems;
-            for problem in &mut diagnostics {
-                problem.address = Some(self.instance.address.clone());
-                problem.path = Some(replace_triggered_by_path(self.index));
-                problem.source = problem.source.take().or_else(|| self.instance.source.clone());
-            }
-            Box::new(Block { diagnostics, waiting_for: Vec::new(), held: false, frozen: false })
-        })?;
+        let now = read(self.seen, self.instance, self.index)?;
         let changed = match self.recorded() {
             _ if now.has_unknown() => true,
             Some((salt, recorded)) => recorded.targets.first().map(|(_, last)| *last) != Some(of_value(salt, &now)),

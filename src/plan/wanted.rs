@@ -100,7 +100,10 @@ fn go_on(seen: &Seen<'_, '_>, id: Id, progress: &mut Progress, status: Option<Ob
     let scene = seen.scene;
     let subject = scene.subjects[id];
     match status {
-        None => plan_new(scene, id, progress),
+        None => match trigger::readable(seen, id) {
+            Ok(()) => plan_new(scene, id, progress),
+            Err(block) => decided(Draft::blocked(*block, subject.current())),
+        },
         Some(ObjectStatus::Tainted) => replace(scene, id, progress, Replacement::Tainted),
         Some(_) if replacement_requested(scene, id) => replace(scene, id, progress, Replacement::Requested),
         Some(_) => {

@@ -7,7 +7,7 @@ use crate::cli::options::{Planning, Target, names};
 use crate::cli::output::Console;
 use crate::cli::situation::{Planned, Purpose, Situation};
 use crate::cli::{cluster, look};
-use crate::model::Address;
+use crate::model::{Action, Address};
 
 /// Runs the command.
 pub async fn run(args: ExplainArgs, console: Console) -> anyhow::Result<Exit> {
@@ -38,10 +38,30 @@ fn tell(name: &str, situation: &Situation, planned: Option<&Planned>, console: C
         let hint = "`purlin get` lists all of them; explain needs the same -f and --state as apply";
         return Err(Failure::hinted(format!("there is no object `{name}`"), hint));
     }
-    let stories: Vec<String> =
-        meant.iter().map(|address| Story { address, situation, planned, paint: console.paint }.to_string()).collect();
+    let story = |address: &Address| Story { address, situation, planned, paint: console.paint }.to_string();
+    // Of a large family those come first that something is to be done about.
+    let settled = |address: &&Address| planned.is_some_and(|planned| is_settled(planned, address));
+    let (rest, mut shown): (Vec<&Address>, Vec<&Address>) =
+        meant.iter().partition(|address| meant.len() > narrate::MOST_SHOWN && settled(address));
+    let room = narrate::MOST_SHOWN.saturating_sub(shown.len());
+    shown.extend(rest.iter().take(room));
+    shown.truncate(narrate::MOST_SHOWN);
+    let mut stories: Vec<String> = shown.iter().map(|address| story(address)).collect();
+    if meant.len() > shown.len() {
+        let unsettled = meant.len() - rest.len();
+        let more = meant.len() - shown.len();
+        let of_note =
+            if planned.is_some() { format!(", of which {unsettled} are to change or blocked") } else { String::new() };
+        stories.push(format!("`{name}` has {} instances{of_note}; {more} are not shown.\n", meant.len()));
+    }
     if planned.is_none() {
         console.notice("What will happen next needs to know what is wanted: add -f.");
     }
     console.result(|out| out.write_all(stories.join("\n").as_bytes()))
+}
+
+/// Whether nothing is to be done about an object, nor about a leftover of it.
+fn is_settled(planned: &Planned, address: &Address) -> bool {
+    let mut own = planned.plan.changes.iter().filter(|change| change.address == *address);
+    own.all(|change| change.action == Action::NoOp)
 }

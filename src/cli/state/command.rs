@@ -7,12 +7,12 @@ use crate::cli::args::{
     Format, StateCommand, StateEditArgs, StateListArgs, StateMoveArgs, StateReleaseArgs, StateRemoveArgs, StateShowArgs,
 };
 use crate::cli::failure::{Exit, Failure};
-use crate::cli::options::{Target, address};
+use crate::cli::options::{Target, address, names};
 use crate::cli::output::Console;
 use crate::cli::table::Table;
 use crate::cli::{cluster, json};
 use crate::execute;
-use crate::model::{Address, Record};
+use crate::model::{Address, Record, Recorded};
 use crate::plan::moves::Move;
 
 /// Runs the command.
@@ -56,15 +56,24 @@ async fn list(args: StateListArgs, console: Console) -> anyhow::Result<Exit> {
 async fn show(args: StateShowArgs, console: Console) -> anyhow::Result<()> {
     let address = address(&args.address)?;
     let records = records::read(Target::decide(args.target), console).await?;
-    let Some(stored) = records.recorded.get(&address) else { return Err(not_recorded(&address)) };
-    let mut rows = rows::rows(&stored.record);
+    // The name of a family stands for all of its instances.
+    let meant: Vec<&Record> = records
+        .recorded
+        .values()
+        .map(|stored| stored.record.as_ref())
+        .filter(|record| names(&args.address, &record.address))
+        .collect();
+    if meant.is_empty() {
+        return Err(not_recorded(&address, &records.recorded));
+    }
+    let mut rows = meant.iter().flat_map(|record| rows::rows(record));
     if args.output == Format::Json {
         return console.result(|out| rows::write_json(out, &mut rows, &[]));
     }
     console.result(|out| {
         for row in rows {
             let leftover = row.deposed_key.map(|key| format!(" (deposed {key})")).unwrap_or_default();
-            writeln!(out, "{}", console.paint.strong(&format!("{address}{leftover}")))?;
+            writeln!(out, "{}", console.paint.strong(&format!("{}{leftover}", row.address)))?;
             writeln!(out, "  type:    {}\n  status:  {}", row.type_name, row.status)?;
             let order = if row.create_before_destroy { "creates first" } else { "destroys first" };
             writeln!(out, "  replace: {order}")?;
@@ -91,7 +100,7 @@ async fn remove(args: StateRemoveArgs, console: Console) -> anyhow::Result<()> {
         return Ok(());
     }
     let Some(stored) = records.recorded.get(&address) else {
-        return remove_annotation(target, &address, args.yes, console).await;
+        return remove_annotation(target, &address, &records.recorded, args.yes, console).await;
     };
     let edited = edit::remove(&stored.record, args.force)?;
     let mut question = edit::removal(&stored.record);
@@ -105,8 +114,14 @@ async fn remove(args: StateRemoveArgs, console: Console) -> anyhow::Result<()> {
 }
 
 /// A Resource may say that it has a record when there is none (`RecordMissing`): then that is what is forgotten.
-async fn remove_annotation(target: Target, address: &Address, yes: bool, console: Console) -> anyhow::Result<()> {
-    let Target::Cluster(target) = target else { return Err(not_recorded(address)) };
+async fn remove_annotation(
+    target: Target,
+    address: &Address,
+    recorded: &Recorded,
+    yes: bool,
+    console: Console,
+) -> anyhow::Result<()> {
+    let Target::Cluster(target) = target else { return Err(not_recorded(address, recorded)) };
     confirm(&format!("`{address}` has no record. It is taken never to have been made."), yes, console)?;
     cluster::remove_annotation(&target, address).await?;
     console.notice(&format!("`{address}` is forgotten."));
@@ -116,7 +131,7 @@ async fn remove_annotation(target: Target, address: &Address, yes: bool, console
 async fn relocate(args: StateMoveArgs, console: Console) -> anyhow::Result<()> {
     let (from, to) = (address(&args.from)?, address(&args.to)?);
     let mut records = records::open(Target::decide(args.target), console).await?;
-    let Some(stored) = records.recorded.get(&from) else { return Err(not_recorded(&from)) };
+    let Some(stored) = records.recorded.get(&from) else { return Err(not_recorded(&from, &records.recorded)) };
     edit::require_settled(&stored.record)?;
     if let Some(occupant) = records.recorded.get(&to).filter(|occupant| !occupant.record.is_empty()) {
         let what = format!("`{}` has a record already", occupant.record.address);
@@ -145,7 +160,7 @@ async fn edit(
 ) -> anyhow::Result<()> {
     let address = address(&args.address)?;
     let records = records::open(Target::decide(args.target), console).await?;
-    let Some(stored) = records.recorded.get(&address) else { return Err(not_recorded(&address)) };
+    let Some(stored) = records.recorded.get(&address) else { return Err(not_recorded(&address, &records.recorded)) };
     let edited = edit(&stored.record)?;
     records.editor.write(stored, edited).await?;
     console.notice(&format!("`{address}` {done}."));
@@ -182,6 +197,11 @@ fn confirm(what: &str, yes: bool, console: Console) -> anyhow::Result<()> {
     }
 }
 
-fn not_recorded(address: &Address) -> anyhow::Error {
-    Failure::hinted(format!("nothing is recorded of `{address}`"), "`purlin state list` lists what is")
+fn not_recorded(address: &Address, recorded: &Recorded) -> anyhow::Error {
+    let instance = recorded.keys().find(|other| other.name == address.name);
+    let hint = match instance {
+        Some(instance) => format!("there is `{instance}`, among others: name one of them (in quotes, for the shell)"),
+        None => "`purlin state list` lists what is".to_owned(),
+    };
+    Failure::hinted(format!("nothing is recorded of `{address}`"), hint)
 }

@@ -1,6 +1,7 @@
 //! Configuration, records, changes and running steps joined, by number.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use indexmap::IndexMap;
 
@@ -71,6 +72,15 @@ impl<'a> Joined<'a> {
     pub(super) fn name(&self, at: u32) -> &Address {
         let at = at as usize;
         if at < self.names.len() { self.names[at] } else { &self.families[at - self.names.len()] }
+    }
+
+    /// The families that an object, its record or one of its leftovers names as a whole.
+    pub(super) fn named_families(&self, at: u32) -> Box<[Arc<str>]> {
+        let object = &self.objects[at as usize];
+        let leftovers = object.leftovers.iter().flat_map(|leftover| &leftover.used);
+        let named = object.wants.iter().chain(&object.used).chain(leftovers);
+        let families = named.filter(|&&to| to as usize >= self.names.len()).map(|&to| self.name(to).name.clone());
+        families.collect::<BTreeSet<_>>().into_iter().collect()
     }
 
     fn number(&self, address: &Address) -> Option<u32> {

@@ -53,14 +53,14 @@ fn a_recorded_family_is_what_was_recorded_of_it() {
     check(
         "net[0]: destroy\n net[1]: update\n net[2]: create\n web: update, wants net, used net",
         expect![[r#"
-        net[1] update
-        net[2] create
-        web update
-          after net[1] update: web refers to net[1] through others
-          after net[2] create: web refers to net[2] through others
-        net[0] destroy
-          after web update: web no longer uses net[0], which stays until web has let go of it
-    "#]],
+            net[1] update
+            net[2] create
+            web update
+              after net[1] update: web refers to net[1]
+              after net[2] create: web refers to net[2]
+            net[0] destroy
+              after web update: web no longer uses net[0], which stays until web has let go of it
+        "#]],
     );
 }
 
@@ -69,12 +69,12 @@ fn a_name_that_was_single_and_becomes_a_family_is_two_things() {
     check(
         "net: destroy\n net[0]: create\n web: update, wants net, used net",
         expect![[r#"
-        net[0] create
-        web update
-          after net[0] create: web refers to net[0] through others
-        net destroy
-          after web update: web no longer uses net, which stays until web has let go of it
-    "#]],
+            net[0] create
+            web update
+              after net[0] create: web refers to net[0]
+            net destroy
+              after web update: web no longer uses net, which stays until web has let go of it
+        "#]],
     );
 }
 

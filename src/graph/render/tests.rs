@@ -115,12 +115,12 @@ fn families_are_hubs() {
     check(
         "web[0]: create\n web[1]: create\n all: create, wants web",
         expect![[r#"
-        web[0] create
-        web[1] create
-        all create
-          after web[0] create: all refers to web[0] through others
-          after web[1] create: all refers to web[1] through others
-    "#]],
+            web[0] create
+            web[1] create
+            all create
+              after web[0] create: all refers to web[0]
+              after web[1] create: all refers to web[1]
+        "#]],
     );
 }
 

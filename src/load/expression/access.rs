@@ -153,6 +153,10 @@ impl Access {
             }
             (Value::Null, _) => format!("`{before}` is null, so `{}` does not exist", self.show(position + 1)),
             (other, Segment::Name(name)) => format!("`{before}` is {}, which has no attribute `{name}`", kind(other)),
+            (Value::Map(_), Segment::Index(index)) if position == 0 && self.target().is_some() => {
+                let hint = "it is one object, or a family whose keys are texts";
+                return Problem::new(format!("`{before}` has no instance {index}")).hint(hint);
+            }
             (other, Segment::Index(index)) => format!("`{before}` is {}, which has no item {index}", kind(other)),
         };
         Problem::new(problem)

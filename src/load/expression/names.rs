@@ -113,6 +113,22 @@ fn resource_name(identifier: &str, interner: &mut Interner) -> Result<Arc<str>, 
 /// The problem of a name that cannot be used as it was.
 pub(super) fn reserved(name: &str) -> Problem {
     let spelled = name.replace('_', "-");
+    let own = match Variable::named(name) {
+        Some(Variable::Each) => {
+            Some(("it tells the instances of a `forEach` family apart", "give the Resource `forEach`"))
+        }
+        Some(Variable::Count) => {
+            Some(("it tells the instances of a `count` family apart", "give the Resource `count`"))
+        }
+        Some(Variable::Itself) => Some((
+            "it is the object as it is after a step, which is not known here",
+            "postconditions, hooks and `publish` can read it",
+        )),
+        _ => None,
+    };
+    if let Some((why, hint)) = own {
+        return Problem::new(format!("`{name}` has no value here")).because(why).hint(hint);
+    }
     let why = if LATER.contains(&name) || Variable::named(name).is_some() {
         "it stands for no value here: expressions read Resources by name, `ns` and `resources`"
     } else {

@@ -356,11 +356,11 @@ fn errors_are_found_before_anything_is_evaluated() {
             ${a +}  =>  spec.config.a: `${a +}` at column 1: mismatched input '<EOF>' expecting expression (column 6)
             x ${a b}  =>  spec.config.a: `${a b}` at column 3: mismatched input 'b' expecting <EOF> (column 7)
             ${a..b}  =>  spec.config.a: `${a..b}` at column 1: expected identifier after '.' (column 5)
-            ${self.id}  =>  spec.config.a: `${self.id}` at column 1: `self` is reserved: it stands for no value here: expressions read Resources by name, `ns` and `resources` (hint: for the Resource of that name write `resources["self"]`)
-            ${count.index + 1}  =>  spec.config.a: `${count.index + 1}` at column 1: `count` is reserved: it stands for no value here: expressions read Resources by name, `ns` and `resources` (hint: for the Resource of that name write `resources["count"]`)
+            ${self.id}  =>  spec.config.a: `${self.id}` at column 1: `self` has no value here: it is the object as it is after a step, which is not known here (hint: postconditions, hooks and `publish` can read it)
+            ${count.index + 1}  =>  spec.config.a: `${count.index + 1}` at column 1: `count` has no value here: it tells the instances of a `count` family apart (hint: give the Resource `count`)
             ${data.ami.id}  =>  spec.config.a: `${data.ami.id}` at column 1: `data` is reserved: it stands for no value here: expressions read Resources by name, `ns` and `resources` (hint: for the Resource of that name write `resources["data"]`)
             ${inputs.domain}  =>  spec.config.a: `${inputs.domain}` at column 1: `inputs` is reserved: it stands for no value here: expressions read Resources by name, `ns` and `resources` (hint: for the Resource of that name write `resources["inputs"]`)
-            ${each.key}  =>  spec.config.a: `${each.key}` at column 1: `each` is reserved: it stands for no value here: expressions read Resources by name, `ns` and `resources` (hint: for the Resource of that name write `resources["each"]`)
+            ${each.key}  =>  spec.config.a: `${each.key}` at column 1: `each` has no value here: it tells the instances of a `forEach` family apart (hint: give the Resource `forEach`)
             ${import.id}  =>  spec.config.a: `${import.id}` at column 1: `import` is reserved: it has a meaning of its own in expressions (hint: for the Resource of that name write `resources["import"]`)
             ${namespace.name}  =>  spec.config.a: `${namespace.name}` at column 1: `namespace` is reserved: it has a meaning of its own in expressions (hint: for the Resource of that name write `resources["namespace"]`)
             ${x + import.id}  =>  spec.config.a: `${x + import.id}` at column 1: `import` is reserved: it has a meaning of its own in expressions (hint: for the Resource of that name write `resources["import"]`)
@@ -584,7 +584,6 @@ fn a_variable_means_something_only_where_it_has_its_place() {
     assert_eq!(evaluate("${count.index}"), "`${count.index}` at column 1: `count` has no value here");
     assert_eq!(
         evaluate("a ${self.id}"),
-        "command: `${self.id}` at column 3: `self` is reserved: it stands for no value here: expressions read Resources by \
-         name, `ns` and `resources` (hint: for the Resource of that name write `resources[\"self\"]`)"
+        "command: `${self.id}` at column 3: `self` has no value here: it is the object as it is after a step, which is not known here (hint: postconditions, hooks and `publish` can read it)"
     );
 }

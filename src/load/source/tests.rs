@@ -99,7 +99,7 @@ fn a_field_of_the_wrong_type_has_its_line() {
               a.yaml:11: a: spec.lifecycle.createBeforeDestroy: a text stands where true or false is needed (hint: write `true` or `false` without quotes)
               a.yaml:12: a: spec.deletionPolicy: `orphan` is neither `Delete` nor `Orphan` (hint: did you mean `Orphan`?)
               a.yaml:13: a: spec.timeouts.create: a number stands where a text is needed (hint: quote it)
-              a.yaml:14: a: spec.dependsOn[0]: a text stands where a map with a `name` is needed
+              a.yaml:14: a: spec.dependsOn[0]: a text stands where a map with a `name` is needed (hint: write `name: x`)
               a.yaml:14: a: spec.dependsOn[1]: it has no name (hint: write `name: ` and the Resource)
               a.yaml:14: a: spec.dependsOn[1].nam: there is no such field (hint: did you mean `name`?)
         "#]],
@@ -122,7 +122,7 @@ fn a_bad_value_has_its_line() {
             b t
               a.yaml:10: b: the key `type` stands here and in line 9
               a.yaml:17: b: spec.timeouts.read: `0s` is no duration longer than nothing (hint: write it as `30m` or `1h30m`)
-              a.yaml:15: b: spec.config.y: `${count.index}` at column 1: `count` is reserved: it stands for no value here: expressions read Resources by name, `ns` and `resources` (hint: for the Resource of that name write `resources["count"]`)
+              a.yaml:15: b: spec.config.y: `${count.index}` at column 1: `count` has no value here: it tells the instances of a `count` family apart (hint: give the Resource `count`)
               a.yaml:12: b: spec.config.x: `b` refers to itself (hint: an object can only use values of other objects)
         "#]],
     );

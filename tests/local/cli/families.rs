@@ -26,3 +26,30 @@ fn a_thousand_instances_that_depend_on_a_thousand_others_are_no_million_edges() 
     let plan = sandbox.json(&["plan", "-f", "files", "-o", "json"]);
     assert_eq!(addresses(&plan, "NoOp").len(), 2000);
 }
+
+#[test]
+fn the_name_of_a_family_stands_for_its_instances() {
+    let sandbox = Sandbox::new();
+    let one = |name: &str, spec: &str| {
+        format!(
+            "---\napiVersion: purlin.dev/v1alpha1\nkind: Resource\nmetadata: {{ name: {name} }}\n\
+             spec: {{ type: terraform_data, {spec} }}\n"
+        )
+    };
+    let files = one("web", "count: 30") + &one("all", "config: { input: \"${size(web)}\" }");
+    sandbox.write("files/objects.yaml", &files);
+    sandbox.ok(&["apply", "-f", "files", "--yes"]);
+    sandbox.write("files/objects.yaml", &files.replace("count: 30", "count: 29"));
+
+    let told = sandbox.ok(&["explain", "web", "-f", "files"]);
+    assert!(told.starts_with("web[29] "), "what is to change comes first: {told}");
+    assert!(told.contains("`web` has 30 instances, of which 1 are to change or blocked; 10 are not shown."), "{told}");
+    let one = sandbox.ok(&["explain", "web[3]", "-f", "files"]);
+    assert!(one.contains("Used by:    `all`"), "{one}");
+
+    let rows = sandbox.json(&["state", "show", "web", "-o", "json"]);
+    assert_eq!(rows["objects"].as_array().unwrap().len(), 30);
+    let ran = sandbox.run(&["state", "taint", "web"]);
+    assert_eq!(ran.one_error(), "error: nothing is recorded of `web`");
+    assert!(ran.stderr.contains("hint: there is `web[0]`, among others"), "{ran:?}");
+}
