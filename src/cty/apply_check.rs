@@ -1,5 +1,6 @@
 //! Whether what became of an object is what was planned: OpenTofu's rules for results, and for a second plan of the same
-//! change. What it finds is a fault of the provider. From providers with the legacy type system these are warnings.
+//! change. What it finds is a fault of the provider. From providers with the legacy type system these are warnings for
+//! the log only.
 
 use super::contract::Check;
 use super::schema::{Block, NestedBlock, Nesting};

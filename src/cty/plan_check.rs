@@ -2,7 +2,7 @@
 //!
 //! A provider may plan what it computes and what is not configured. Everywhere else it must plan what is configured, or
 //! exactly what was there before, by which it says that the two mean the same. What it finds is a fault of the provider.
-//! From providers with the legacy type system these are warnings: see [`super::contract`].
+//! From providers with the legacy type system these are warnings for the log only.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;

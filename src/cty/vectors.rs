@@ -6,8 +6,8 @@ use serde::Deserialize;
 
 use super::json::Unsupported;
 use super::schema::{Attribute, Block, NestedBlock, NestedType, Nesting, Shape};
-use super::{Type, Value, json, msgpack, plan_faults, proposed, unread};
-use crate::model::Segment;
+use super::{Type, Value, convert, json, msgpack, plan_faults, proposed, unread};
+use crate::model::{self, Segment};
 
 /// A line of the file.
 #[derive(Deserialize)]
@@ -15,6 +15,7 @@ use crate::model::Segment;
 enum Vector {
     Value(ValueVector),
     Schema(SchemaVector),
+    Conversion(ConversionVector),
 }
 
 #[derive(Deserialize)]
@@ -32,6 +33,13 @@ struct SchemaVector {
     implied: serde_json::Value,
     empty: String,
     cases: Vec<Case>,
+}
+
+#[derive(Deserialize)]
+struct ConversionVector {
+    wanted: serde_json::Value,
+    literal: serde_json::Value,
+    result: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -173,6 +181,29 @@ fn proposals_and_faults_are_those_of_opentofu() {
         }
     }
     assert_eq!(checked, 6000);
+}
+
+#[test]
+fn literals_are_converted_as_cty_does() {
+    let (mut checked, mut stricter) = (0, 0);
+    for vector in vectors() {
+        let Vector::Conversion(vector) = vector else { continue };
+        let ty = ty(&vector.wanted);
+        let (value, found) = convert(&ty, &model::Value::from_json(vector.literal.clone()));
+        let context = format!("{} for {ty:?}: {found:?}", vector.literal);
+        checked += 1;
+        match &vector.result {
+            // cty drops attributes that it does not know, whatever was meant by them.
+            Some(_) if found.iter().any(|problem| problem.summary == "there is no such argument") => stricter += 1,
+            Some(expected) => {
+                assert!(found.is_empty(), "{context}");
+                assert_eq!(&hex(&msgpack::encode(&value, &ty).unwrap()), expected, "{context}");
+            }
+            None => assert!(!found.is_empty(), "{context}"),
+        }
+    }
+    assert_eq!(checked, 3000);
+    assert!(stricter < 100, "{stricter}");
 }
 
 fn path(segments: &[Segment]) -> String {

@@ -10,8 +10,11 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"maps"
 	"math/rand"
 	"os"
+	"regexp"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -19,6 +22,7 @@ import (
 	"github.com/pulumi/pulumi-terraform-bridge/v3/pkg/vendored/opentofu/configs/configschema"
 	"github.com/pulumi/pulumi-terraform-bridge/v3/pkg/vendored/opentofu/plans/objchange"
 	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/convert"
 	ctyjson "github.com/zclconf/go-cty/cty/json"
 	"github.com/zclconf/go-cty/cty/msgpack"
 )
@@ -38,6 +42,9 @@ func main() {
 	}
 	for range *schemas {
 		write(lines, schemaVector(random))
+	}
+	for range *values {
+		write(lines, conversionVector(random))
 	}
 }
 
@@ -63,6 +70,14 @@ type SchemaVector struct {
 	Type   json.RawMessage `json:"implied"`
 	Empty  string          `json:"empty"`
 	Cases  []Case          `json:"cases"`
+}
+
+// ConversionVector is a literal, as JSON, that is given where a type is wanted.
+type ConversionVector struct {
+	Wanted  json.RawMessage `json:"wanted"`
+	Literal json.RawMessage `json:"literal"`
+	// Result is missing when the literal cannot be converted.
+	Result string `json:"result,omitempty"`
 }
 
 // Case is a plan: what there was, what is wanted, what OpenTofu proposes, and the faults it finds in what a provider
@@ -103,6 +118,49 @@ func schemaVector(random *source) SchemaVector {
 		}
 	}
 	return vector
+}
+
+// longNumber matches what JSON parsers without big numbers would round.
+var longNumber = regexp.MustCompile(`[0-9.]{15}`)
+
+func conversionVector(random *source) ConversionVector {
+	for {
+		wanted := random.declaredType(2)
+		given := wanted
+		if random.one(3) {
+			given = random.declaredType(2)
+		}
+		value := random.value(random.concrete(given), 0)
+		literal, err := ctyjson.Marshal(value, value.Type())
+		check(err)
+		if openCollection(wanted) || longNumber.Match(literal) {
+			continue
+		}
+		ty, err := ctyjson.ImpliedType(literal)
+		check(err)
+		value, err = ctyjson.Unmarshal(literal, ty)
+		check(err)
+		vector := ConversionVector{Wanted: typeJSON(wanted), Literal: literal}
+		if converted, err := convert.Convert(value, wanted); err == nil {
+			vector.Result = encode(converted, wanted)
+		}
+		return vector
+	}
+}
+
+// openCollection tells whether elements of a collection have no type, so that their literals would need a common one. No
+// provider may have such an attribute.
+func openCollection(ty cty.Type) bool {
+	switch {
+	case ty.IsCollectionType():
+		return ty.HasDynamicTypes()
+	case ty.IsTupleType():
+		return slices.ContainsFunc(ty.TupleElementTypes(), openCollection)
+	case ty.IsObjectType():
+		return slices.ContainsFunc(slices.Collect(maps.Values(ty.AttributeTypes())), openCollection)
+	default:
+		return false
+	}
 }
 
 // planCase is nil where the rules have no answer: they panic on values that no configuration can have.
