@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use super::{Journal, JournalError};
 use crate::model::{Record, Recorded, Stored, Version};
-use crate::plan::moves::{Move, moved, redirected, rounds};
+use crate::plan::moves::{Move, has_arrived, moved, redirected, rounds};
 
 /// Carries moves out. `recorded` follows every write.
 ///
@@ -65,7 +65,8 @@ pub async fn prepare(journal: &dyn Journal, recorded: &mut Recorded, round: &[Mo
 pub async fn conclude(journal: &dyn Journal, recorded: &mut Recorded, round: &[Move]) -> Result<(), JournalError> {
     for one in round {
         let leaves = if one.back { &one.to } else { &one.from };
-        if let Some(Stored { record, version }) = recorded.get(leaves).cloned() {
+        let goes = !one.back || has_arrived(one, recorded);
+        if let Some(Stored { record, version }) = recorded.get(leaves).cloned().filter(|_| goes) {
             journal.erase(record, version).await?;
             recorded.remove(leaves);
         }

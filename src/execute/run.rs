@@ -17,7 +17,7 @@ use super::publish;
 use super::step::{Fate, StepEnd};
 use crate::execute::{Engine, JournalError, Progress, ProgressKind};
 use crate::graph::{ActionGraph, Outcome};
-use crate::load::{Config, Instance};
+use crate::load::{Config, Expansion, Family, Instance};
 use crate::model::{Address, Operation, Record, Recorded, RecordedObject, Step, Stored, Value};
 use crate::plan::{Plan, RunningStep};
 
@@ -346,7 +346,11 @@ impl Run {
     fn sweep(&mut self, scope: &BTreeSet<Address>, config: &Config) {
         for address in scope {
             let Some(Stored { record, version }) = self.records.get(address) else { continue };
-            let wanted = config.resource(address).is_some_and(|resource| resource.is_wanted());
+            // Of a family whose instances are not known, any may be wanted.
+            let unclear =
+                |family: &Arc<Family>| family.shared.is_wanted() && !matches!(family.expansion, Expansion::Known(_));
+            let wanted = config.instances.get(address).is_some_and(|instance| instance.is_wanted())
+                || config.families.get(&address.name).is_some_and(unclear);
             if wanted || !is_empty(record) || self.is_running(address) {
                 continue;
             }

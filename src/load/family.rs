@@ -321,8 +321,10 @@ impl Config {
 fn linked(instance: &Instance, references: &[Reference], keyed: &BTreeSet<Arc<str>>) -> Option<Arc<[Reference]>> {
     let target = |reference: &Reference| {
         let name = &reference.target.name;
-        let choice = reference.choice.as_ref().filter(|_| keyed.contains(name));
-        let key = choice.and_then(|choice| chosen(instance, choice)).unwrap_or_default();
+        if !keyed.contains(name) {
+            return Address::single(name.clone());
+        }
+        let key = reference.choice.as_ref().and_then(|choice| chosen(instance, choice)).unwrap_or(InstanceKey::All);
         Address { name: name.clone(), key }
     };
     if references.iter().all(|reference| target(reference) == reference.target) {

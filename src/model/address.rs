@@ -6,12 +6,16 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Which instance of a family. The order is: none, numbers by value, keys by byte.
+/// Which instance of a family. The order is: none, all, numbers by value, keys by byte.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum InstanceKey {
     /// A Resource that is no family.
     #[default]
     None,
+    /// All instances of a family together, which only a dependency may mean; no object has this key. It is written like
+    /// [`Self::None`] and never read from text: a name may stand for one object today and for many tomorrow, and what a
+    /// record says was used must not change its meaning by that.
+    All,
     /// An instance of a `count` family.
     Index(u64),
     /// An instance of a `forEach` family.
@@ -35,6 +39,23 @@ impl Address {
         Self { name: name.into(), key: InstanceKey::None }
     }
 
+    /// All instances of a family.
+    pub fn whole(name: impl Into<Arc<str>>) -> Self {
+        Self { name: name.into(), key: InstanceKey::All }
+    }
+
+    /// As expressions name it: a whole family has the bare name.
+    #[must_use]
+    pub fn spoken(&self) -> Self {
+        let key = if self.key == InstanceKey::All { InstanceKey::None } else { self.key.clone() };
+        Self { name: self.name.clone(), key }
+    }
+
+    /// Whether it names one instance of a family.
+    pub fn is_instance(&self) -> bool {
+        matches!(self.key, InstanceKey::Index(_) | InstanceKey::Key(_))
+    }
+
     /// How expressions spell the Resource's name: `-` is written `_`.
     pub fn identifier(&self) -> String {
         self.name.replace('-', "_")
@@ -44,7 +65,7 @@ impl Address {
 impl fmt::Display for InstanceKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::None => Ok(()),
+            Self::None | Self::All => Ok(()),
             Self::Index(index) => write!(f, "[{index}]"),
             Self::Key(key) => write!(f, "[{}]", serde_json::Value::from(key.as_ref())),
         }

@@ -41,7 +41,8 @@ pub struct RecordedObject {
     pub schema_version: u64,
     /// Whether it is complete.
     pub status: ObjectStatus,
-    /// Direct dependencies at the time of its last change, in address order. Each object has its own.
+    /// Direct dependencies at the time of its last change, in address order; a whole family is one entry. Each object has
+    /// its own.
     pub dependencies: Arc<[Address]>,
     /// The effective create-before-destroy flag.
     pub create_before_destroy: bool,

@@ -389,14 +389,14 @@ fn wants(scene: &Scene<'_>) -> std::collections::BTreeMap<Address, Arc<[Address]
 }
 
 fn lifecycle(scene: &Scene<'_>, flags: &Inheritance) -> std::collections::BTreeMap<Address, EffectiveLifecycle> {
-    let sources = sources(scene, flags);
+    let sources = sources(flags);
     let one = |id: Id| {
         let objects = flags.forced_by(id).filter(|member| !scene.is_junction(*member));
         let mut chain: Vec<Id> = objects.take(LONGEST_CHAIN - 1).collect();
         if let Some(source) = sources[id].filter(|source| chain.last().is_some_and(|last| last != source)) {
             chain.push(source);
         }
-        let forced_by = scene.addresses(chain);
+        let forced_by = scene.addresses(chain.into_iter().map(|member| settle::flagged_as(scene, member)));
         (scene.address(id).clone(), EffectiveLifecycle { create_before_destroy: flags.is_on(id), forced_by })
     };
     let known = |id: &Id| scene.subjects[*id].wanted || scene.subjects[*id].record.is_some();
@@ -404,8 +404,8 @@ fn lifecycle(scene: &Scene<'_>, flags: &Inheritance) -> std::collections::BTreeM
 }
 
 /// The object at the end of each chain. Each link is followed once, whatever the chains share.
-fn sources(scene: &Scene<'_>, flags: &Inheritance) -> Vec<Option<Id>> {
-    let mut sources: Vec<Option<Id>> = vec![None; scene.subjects.len()];
+fn sources(flags: &Inheritance) -> Vec<Option<Id>> {
+    let mut sources: Vec<Option<Id>> = vec![None; flags.len()];
     for id in 0..sources.len() {
         let mut walked = vec![id];
         let mut end = None;

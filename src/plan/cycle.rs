@@ -84,7 +84,7 @@ impl References {
             let mut fields: BTreeMap<NodeIndex, Vec<Path>> = BTreeMap::new();
             for reference in references.iter() {
                 let whole = || nodes.get(&Address::single(reference.target.name.clone())).filter(|node| is_open(node));
-                if let Some(&to) = nodes.get(&reference.target).or_else(whole) {
+                if let Some(&to) = nodes.get(&reference.target.spoken()).or_else(whole) {
                     fields.entry(to).or_default().push(reference.at.clone());
                 }
             }

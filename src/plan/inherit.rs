@@ -73,6 +73,16 @@ pub fn effective(subjects: &[Subject]) -> Inheritance {
 }
 
 impl Inheritance {
+    /// How many objects there are.
+    pub fn len(&self) -> usize {
+        self.origins.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.origins.is_empty()
+    }
+
     /// Whether the object at this position is create-before-destroy.
     pub fn is_on(&self, at: usize) -> bool {
         self.origins[at] != Origin::Off

@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::{Held, Mode, PlanOptions};
+use super::{Held, Mode, PlanOptions, RunningStep};
 use crate::load::{Config, Expansion, Family, Instance};
 use crate::model::{
     Address, Diagnostic, Diagnostics, InstanceKey, Reason, Record, Recorded, RecordedObject, Severity, Stored,
@@ -61,8 +61,8 @@ pub fn find(config: &Config, recorded: &Recorded, options: &PlanOptions) -> Move
         true => Cow::Borrowed(recorded),
         false => Cow::Owned(carried(recorded, &found.moves)),
     };
-    let running = options.running.iter().map(|running| &running.step.address).collect();
-    let mut search = Search { config, recorded: &after, held: &options.held, running, found, claims: BTreeMap::new() };
+    let (held, running) = (&options.held, &options.running);
+    let mut search = Search { config, recorded: &after, held, running, found, claims: BTreeMap::new() };
     for (address, instance) in config.instances.iter().filter(|(_, instance)| instance.is_wanted()) {
         search.look_for(address, instance);
     }
@@ -74,7 +74,12 @@ pub fn find(config: &Config, recorded: &Recorded, options: &PlanOptions) -> Move
 /// Whether a move that a crash cut is to be finished. Otherwise the record stays where it was: whoever wanted it at the
 /// new address has gone before anything could be done there.
 fn goes_on(config: &Config, recorded: &Recorded, options: &PlanOptions, record: &Record, to: &Address) -> bool {
-    let is_there = recorded.get(to).is_some_and(|stored| stored.record.has_objects());
+    let there = recorded.get(to).map(|stored| &stored.record).filter(|there| there.has_objects());
+    if there.is_some_and(|there| !is_copy(record, there)) {
+        // Somebody else was faster.
+        return false;
+    }
+    let is_there = there.is_some();
     let resource = config.resource(to);
     // In a cluster a Resource that has our marks does not go without us, and what becomes of the object is up to it.
     let protects = is_there && resource.is_some_and(|resource| resource.is_marked());
@@ -95,8 +100,8 @@ struct Search<'a> {
     recorded: &'a Recorded,
     /// Objects that must wait, whatever it is for.
     held: &'a BTreeMap<Address, Held>,
-    /// Objects with a step under way.
-    running: BTreeSet<&'a Address>,
+    /// Steps under way.
+    running: &'a [RunningStep],
     found: Moves,
     claims: BTreeMap<Address, Vec<Claim>>,
 }
@@ -152,7 +157,7 @@ impl<'a> Search<'a> {
                 self.found.held.insert(from.clone(), held);
                 return;
             }
-            let open = self.open_operation(from).or_else(|| self.running.get(address).copied()).cloned();
+            let open = self.open_operation(from).or_else(|| self.is_running(address).then_some(address)).cloned();
             if let Some(open) = open {
                 let message =
                     format!("`{from}` is moved to `{address}` once the open operation of `{open}` is settled");
@@ -162,6 +167,10 @@ impl<'a> Search<'a> {
             let claim = Claim { to: address.clone(), uid: instance.uid.clone(), explicit };
             return self.claims.entry(from.clone()).or_default().push(claim);
         }
+    }
+
+    fn is_running(&self, address: &Address) -> bool {
+        self.running.iter().any(|running| running.step.address == *address)
     }
 
     /// Whoever claims an object alone gets it. When several do, nobody does: a wrong guess would destroy it.
@@ -225,14 +234,16 @@ impl<'a> Search<'a> {
         match &address.key {
             InstanceKey::Index(0) => vec![at(InstanceKey::None)],
             InstanceKey::Key(_) if self.is_alone(address) => vec![at(InstanceKey::None)],
-            InstanceKey::Index(_) | InstanceKey::Key(_) => Vec::new(),
+            InstanceKey::All | InstanceKey::Index(_) | InstanceKey::Key(_) => Vec::new(),
             InstanceKey::None => {
+                // A record that holds nothing is nothing to be moved.
+                let of_name = self.recorded.range(at(InstanceKey::None)..).map(|(address, _)| address);
+                let of_name = of_name.take_while(|a| a.name == *name).filter(|a| a.is_instance());
+                let mut keyed = of_name.filter(|address| self.record(address).is_some());
                 let first = at(InstanceKey::Index(0));
-                let mut of_name = self.recorded.range(at(InstanceKey::None)..).map(|(address, _)| address);
-                let mut keyed = of_name.by_ref().take_while(|a| a.name == *name).filter(|a| a.key != InstanceKey::None);
                 match (keyed.next(), keyed.next()) {
                     (Some(only), None) => vec![only.clone()],
-                    _ if self.recorded.contains_key(&first) => vec![first],
+                    _ if self.record(&first).is_some() => vec![first],
                     _ => Vec::new(),
                 }
             }
@@ -244,13 +255,23 @@ impl<'a> Search<'a> {
         self.config.family(&address.name).count() == 1
     }
 
-    /// An operation that is open on the record, or on one that names it.
+    /// An operation that is open on the record, or on one that names it or is about to.
     fn open_operation(&self, from: &Address) -> Option<&'a Address> {
-        let is_open = |address: &Address, record: &Record| record.intent.is_some() || self.running.contains(address);
+        let is_named =
+            |dependency: &Address| dependency == from || (dependency.name == from.name && !dependency.is_instance());
+        let names = |object: &RecordedObject| object.dependencies.iter().any(is_named);
+        let intended = |record: &Record| {
+            let planned = record.intent.as_ref().and_then(|intent| intent.planned.as_ref());
+            planned.is_some_and(|planned| names(&planned.recorded))
+        };
+        let is_open = |address: &Address, record: &Record| record.intent.is_some() || self.is_running(address);
         let mut open = self.recorded.iter().filter(|(address, stored)| is_open(address, &stored.record));
-        let whole = Address::single(from.name.clone());
-        let names = |record: &Record| objects(record).any(|o| o.dependencies.iter().any(|d| d == from || *d == whole));
-        open.find(|(address, stored)| *address == from || names(&stored.record)).map(|(address, _)| address)
+        let recorded = open.find(|(address, Stored { record, .. })| {
+            *address == from || objects(record).any(|object| names(object)) || intended(record)
+        });
+        let coming = |running: &&'a RunningStep| running.recorded.as_ref().is_some_and(|object| names(object));
+        let running = || self.running.iter().find(coming).map(|running| &running.step.address);
+        recorded.map(|(address, _)| address).or_else(running)
     }
 }
 
@@ -287,19 +308,48 @@ pub fn rounds(moves: &[Move]) -> Vec<&[Move]> {
     rounds
 }
 
-/// Where an object of a dependency is found after one round of moves; `None` when it stays.
-fn redirection(dependency: &Address, moves: &[Move], recorded: &Recorded) -> Option<Address> {
-    if let Some(one) = moves.iter().find(|one| one.back && one.to == *dependency) {
-        return Some(one.from.clone());
+/// Whether one record holds an object of the other: it was written by a move.
+fn is_copy(old: &Record, new: &Record) -> bool {
+    let same = |a: &RecordedObject, b: &RecordedObject| match (a.id(), b.id()) {
+        (Some(a), Some(b)) => a == b,
+        _ => a.value == b.value,
+    };
+    objects(old).any(|a| objects(new).any(|b| same(a, b)))
+}
+
+/// Whether the object of a move is recorded at the new address. Another object may be there when somebody was faster.
+pub fn has_arrived(one: &Move, recorded: &Recorded) -> bool {
+    let old_and_new = recorded.get(&one.from).zip(recorded.get(&one.to));
+    old_and_new.is_some_and(|(old, new)| is_copy(&old.record, &new.record))
+}
+
+/// Where the objects of a dependency are found after one round of moves; `None` when they stay. Of a whole family some
+/// instances may have gone to one place and others to another: then they are named one by one.
+fn redirection(dependency: &Address, moves: &[Move], recorded: &Recorded) -> Option<Vec<Address>> {
+    if let Some(one) = moves.iter().find(|one| one.back && one.to == *dependency && has_arrived(one, recorded)) {
+        return Some(vec![one.from.clone()]);
     }
     let forth = || moves.iter().filter(|one| !one.back);
-    let exact = forth().find(|one| one.from == *dependency).map(|one| one.to.clone());
-    exact.or_else(|| {
-        // The whole of a family that goes to another name.
-        let whole = dependency.key == InstanceKey::None && !recorded.contains_key(dependency);
-        let one = forth().find(|one| whole && one.from.name == dependency.name)?;
-        (one.to.name != one.from.name).then(|| Address::single(one.to.name.clone()))
-    })
+    if let Some(exact) = forth().find(|one| one.from == *dependency) {
+        return Some(vec![exact.to.clone()]);
+    }
+    // Earlier versions recorded a whole family by its bare name.
+    let is_bare = dependency.key == InstanceKey::None && !recorded.contains_key(dependency);
+    if !is_bare && dependency.key != InstanceKey::All {
+        return None;
+    }
+    let first = forth().find(|one| one.from.name == dependency.name && one.from.is_instance())?;
+    let all = recorded.keys().filter(|address| address.name == dependency.name);
+    let places: Vec<Address> = all
+        .filter_map(|address| {
+            // What comes to this name by a move was no part of the family.
+            let came = forth().any(|one| one.to == *address);
+            let went = forth().find(|one| one.from == *address).map(|one| one.to.clone());
+            went.or_else(|| (address.is_instance() && !came).then(|| address.clone()))
+        })
+        .collect();
+    let together = places.iter().all(|place| place.is_instance() && place.name == first.to.name);
+    Some(if together { vec![Address::whole(first.to.name.clone())] } else { places })
 }
 
 /// The record with its dependencies under the addresses that they have after one round of moves; `None` when it names
@@ -311,7 +361,8 @@ pub fn redirected(record: &Record, moves: &[Move], recorded: &Recorded) -> Optio
     }
     let mut record = record.clone();
     for object in record.current.iter_mut().chain(record.deposed.values_mut()) {
-        let all = object.dependencies.iter().map(|dependency| new(dependency).unwrap_or_else(|| dependency.clone()));
+        let all = object.dependencies.iter();
+        let all = all.flat_map(|dependency| new(dependency).unwrap_or_else(|| vec![dependency.clone()]));
         let all: BTreeSet<Address> = all.collect();
         Arc::make_mut(object).dependencies = all.into_iter().collect();
     }
@@ -325,7 +376,9 @@ pub fn carried(recorded: &Recorded, moves: &[Move]) -> Recorded {
         let before = after.clone();
         for one in round {
             if one.back {
-                after.remove(&one.to);
+                if has_arrived(one, &before) {
+                    after.remove(&one.to);
+                }
                 if let Some(stored) = after.get_mut(&one.from) {
                     stored.record = Arc::new(Record { moving_to: None, ..Record::clone(&stored.record) });
                 }
@@ -380,6 +433,31 @@ mod tests {
         let before = recorded(&[("a[0]", &[]), ("b", &["a", "a[0]"]), ("s", &[]), ("u", &["s", "b"])]);
         let after = carried(&before, &[one("a[0]", "z[0]"), one("s", "s[0]")]);
         assert_eq!(told(&after), ["b: z z[0]", "s[0]: ", "u: b s[0]", "z[0]: "]);
+    }
+
+    #[test]
+    fn a_family_that_is_torn_apart_is_named_instance_by_instance() {
+        let mut before = recorded(&[("a[0]", &[]), ("a[1]", &[]), ("b", &[])]);
+        let user = before.get_mut(&Address::single("b")).unwrap();
+        let object = Arc::make_mut(&mut user.record).current.as_mut().unwrap();
+        Arc::make_mut(object).dependencies = [Address::whole("a")].into();
+        assert_eq!(told(&carried(&before, &[one("a[0]", "a")])), ["a: ", "a[1]: ", "b: a a[1]"]);
+        assert_eq!(told(&carried(&before, &[one("a[0]", "z")])), ["a[1]: ", "b: a[1] z", "z: "]);
+        let renamed = carried(&before, &[one("a[0]", "z[0]"), one("a[1]", "z[1]")]);
+        assert_eq!(told(&renamed), ["b: z", "z[0]: ", "z[1]: "]);
+        let user = renamed[&Address::single("b")].record.current.as_ref().unwrap();
+        assert_eq!(*user.dependencies, [Address::whole("z")]);
+    }
+
+    #[test]
+    fn a_move_to_where_another_object_was_made_meanwhile_is_taken_back_and_both_stay() {
+        let mut records = recorded(&[("a", &[]), ("b", &[]), ("c", &["a", "b"])]);
+        let cut = Arc::make_mut(&mut records.get_mut(&Address::single("a")).unwrap().record);
+        cut.moving_to = Some(Box::new(Address::single("b")));
+        cut.current = Some(Arc::new(object("another", &[])));
+        let found = find(&Config::default(), &records, &PlanOptions::default());
+        assert_eq!(found.moves, [Move { back: true, ..one("a", "b") }]);
+        assert_eq!(told(&carried(&records, &found.moves)), ["a: ", "b: ", "c: a b"]);
     }
 
     #[test]

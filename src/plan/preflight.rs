@@ -276,9 +276,7 @@ fn waiting(seen: &Seen<'_, '_>, id: Id, dependency: Id) -> Block {
 }
 
 fn field_naming(instance: &Instance, target: &Address) -> Option<Path> {
-    let names = |named: &Address| {
-        named == target || (named.name == target.name && *named == Address::single(named.name.clone()))
-    };
+    let names = |named: &Address| named == target || (named.name == target.name && !named.is_instance());
     instance.references.iter().find(|reference| names(&reference.target)).map(|reference| reference.at.clone())
 }
 

@@ -291,16 +291,17 @@ impl<'a> Scene<'a> {
         object.or_else(|| {
             let junction = self.junction(&address.name)?;
             let family = self.subjects[junction].family?;
-            let whole = address.key == InstanceKey::None || !family.shared.is_wanted();
+            let whole = !address.is_instance() || !family.shared.is_wanted();
             (whole || !matches!(family.expansion, Expansion::Known(_))).then_some(junction)
         })
     }
 
-    /// What a recorded dependency means: a recorded object, or a junction.
+    /// What a recorded dependency means: a recorded object, or a junction. Earlier versions recorded a whole family by
+    /// its bare name.
     fn resolve_used(&self, address: &Address) -> Option<Id> {
         let object = self.find(address);
         let recorded = |id: &Id| self.subjects[*id].record.is_some() || self.running.contains_key(id);
-        if address.key != InstanceKey::None || object.as_ref().is_some_and(recorded) {
+        if address.is_instance() || object.as_ref().is_some_and(recorded) {
             return object;
         }
         self.junction(&address.name).or(object)

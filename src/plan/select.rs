@@ -29,21 +29,29 @@ pub(super) fn selected(scene: &Scene<'_>, options: &PlanOptions) -> Vec<bool> {
     let is_target = |id: &Id| options.targets.iter().any(|target| means(target, scene.address(*id)));
     let targets: Vec<Id> = (0..count).filter(is_target).collect();
     let mut selected = vec![false; count];
-    let dependents = (options.mode == Mode::Destroy).then(|| scene.used.turned());
-    let mut reached = vec![false; count];
-    let mut open = targets.clone();
-    while let Some(id) = open.pop() {
-        if std::mem::replace(&mut reached[id], true) {
-            continue;
-        }
-        match &dependents {
-            Some(dependents) => {
-                selected[id] = true;
+    if options.mode == Mode::Destroy {
+        let dependents = scene.used.turned();
+        let mut open = targets.clone();
+        while let Some(id) = open.pop() {
+            if !std::mem::replace(&mut selected[id], true) {
                 open.extend(dependents.of(id));
             }
-            None => {
-                selected[id] = scene.subjects[id].wanted || options.mode == Mode::RefreshOnly;
-                open.extend(scene.wants.of(id).chain(scene.used.of(id)));
+        }
+    } else {
+        // A family is its wanted instances to who refers to it, and its recorded ones to who used it.
+        let mut reached = [vec![false; count], vec![false; count]];
+        let mut open: Vec<(Id, bool)> = targets.iter().flat_map(|id| [(*id, false), (*id, true)]).collect();
+        while let Some((id, by_record)) = open.pop() {
+            if std::mem::replace(&mut reached[usize::from(by_record)][id], true) {
+                continue;
+            }
+            selected[id] = scene.subjects[id].wanted || options.mode == Mode::RefreshOnly;
+            let either = !scene.is_junction(id);
+            if either || !by_record {
+                open.extend(scene.wants.of(id).map(|target| (target, false)));
+            }
+            if either || by_record {
+                open.extend(scene.used.of(id).map(|target| (target, true)));
             }
         }
     }

@@ -51,8 +51,11 @@ pub(super) fn settle(scene: &Scene<'_>, drafts: &mut [Option<Draft>]) -> (Inheri
     }
 }
 
-/// The objects as the rule of create-before-destroy sees them.
+/// The objects as the rule of create-before-destroy sees them. A family is its wanted instances to who refers to it, and
+/// its recorded ones, which stand behind all others, to who used it.
 fn flagged(scene: &Scene<'_>, drafts: &[Option<Draft>]) -> Vec<Flagged> {
+    let count = scene.subjects.len();
+    let used = |id: Id| if scene.is_junction(id) { count + id - scene.objects } else { id };
     let one = |id: Id| {
         let subject = scene.subjects[id];
         let orphaned = |draft: &Draft| draft.action == Action::Replace && draft.forget;
@@ -67,11 +70,18 @@ fn flagged(scene: &Scene<'_>, drafts: &[Option<Draft>]) -> Vec<Flagged> {
             asks: subject.wanted && explicit,
             recorded_flag: recorded.is_some_and(|object| object.create_before_destroy),
             wants: scene.wants.of(id).collect(),
-            used: scene.used.of(id).collect(),
-            leftovers_used: leftovers.flat_map(|leftover| scene.leftover_used(id, leftover)).collect(),
+            used: if scene.is_junction(id) { Vec::new() } else { scene.used.of(id).map(used).collect() },
+            leftovers_used: leftovers.flat_map(|leftover| scene.leftover_used(id, leftover)).map(used).collect(),
         }
     };
-    (0..scene.subjects.len()).map(one).collect()
+    let recorded = |id: Id| Flagged { used: scene.used.of(id).collect(), ..Flagged::default() };
+    (0..count).map(one).chain((scene.objects..count).map(recorded)).collect()
+}
+
+/// The subject that a number of the flags stands for: beyond all subjects stand the families once more, as recorded.
+pub(super) fn flagged_as(scene: &Scene<'_>, number: usize) -> Id {
+    let count = scene.subjects.len();
+    if number < count { number } else { scene.objects + number - count }
 }
 
 /// Objects that cannot be done as planned for a reason of their own.
@@ -140,7 +150,7 @@ fn refuse_create_first(scene: &Scene<'_>, id: Id, draft: &Draft, flags: &Inherit
     if !planned.same(old) {
         return clash_with_leftover(scene, id, draft);
     }
-    let (why, hint) = match flags.forced_by(id).last() {
+    let (why, hint) = match flags.forced_by(id).last().map(|source| flagged_as(scene, source)) {
         Some(source) => {
             let hint = format!(
                 "let the provider draw the name (such as `generateName`), or remove `createBeforeDestroy` from `{}`",

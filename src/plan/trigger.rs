@@ -106,7 +106,7 @@ fn target(instance: &Instance, index: usize) -> Option<&Address> {
 
 /// Whether nothing of the path is left behind the object: a key of a family belongs to the address.
 fn is_whole(trigger: &Trigger, target: &Address) -> bool {
-    trigger.depth <= usize::from(target.key != crate::model::InstanceKey::None)
+    trigger.depth <= usize::from(target.is_instance())
 }
 
 /// One entry of an object that exists.

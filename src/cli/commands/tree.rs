@@ -10,7 +10,7 @@ use crate::cli::options::{Files, Planning, Target, names};
 use crate::cli::output::{Console, Paint};
 use crate::cli::situation::{Purpose, is_change};
 use crate::cli::{cluster, look};
-use crate::model::{Action, Address, InstanceKey};
+use crate::model::{Action, Address};
 
 /// One object: how it stands, and what it depends on directly.
 struct Entry {
@@ -146,7 +146,7 @@ async fn from_files(files: Files, console: Console) -> anyhow::Result<Entries> {
 /// A dependency on a whole family is one on each of its instances.
 fn expand(dependencies: &[Address], all: &[Address]) -> Vec<String> {
     let meant = |dependency: &Address| -> Vec<String> {
-        let whole = dependency.key == InstanceKey::None && !all.contains(dependency);
+        let whole = !dependency.is_instance() && !all.contains(dependency);
         let instances: Vec<String> =
             all.iter().filter(|other| whole && other.name == dependency.name).map(ToString::to_string).collect();
         if instances.is_empty() { vec![dependency.to_string()] } else { instances }

@@ -159,7 +159,7 @@ impl Batch {
             let is_family =
                 !self.config.instances.contains_key(target) && self.config.families.contains_key(&target.name);
             let value = if is_family { self.family(&target.name, records) } else { self.value(target, records) };
-            objects.extend(value.map(|value| (target.clone(), value)));
+            objects.extend(value.map(|value| (target.spoken(), value)));
         }
         let triggers = trigger::targets(instance);
         let revisions = triggers.map(|target| (target.clone(), self.revisions(target, records)));

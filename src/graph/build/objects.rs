@@ -206,14 +206,14 @@ impl<'a> Joined<'a> {
     /// The object, or the family, that a reference means.
     fn wanted_number(&mut self, to: &'a Address) -> Option<u32> {
         let single = self.number(to);
-        let is_family = to.key == InstanceKey::None && !single.is_some_and(|at| self.objects[at as usize].wanted);
+        let is_family = !to.is_instance() && !single.is_some_and(|at| self.objects[at as usize].wanted);
         if is_family { self.family(&to.name).or(single) } else { single }
     }
 
     /// The object, or the family, that a recorded dependency means.
     fn used_number(&mut self, to: &'a Address) -> Option<u32> {
         let single = self.number(to);
-        let is_family = to.key == InstanceKey::None && !single.is_some_and(|at| self.recorded[at as usize]);
+        let is_family = !to.is_instance() && !single.is_some_and(|at| self.recorded[at as usize]);
         if is_family { self.family(&to.name).or(single) } else { single }
     }
 

@@ -83,6 +83,7 @@ pub(crate) fn value() -> impl Strategy<Value = Value> {
 fn address() -> impl Strategy<Value = Address> {
     let key = prop_oneof![
         Just(InstanceKey::None),
+        Just(InstanceKey::All),
         any::<u64>().prop_map(InstanceKey::Index),
         text().prop_map(InstanceKey::Key)
     ];

@@ -248,6 +248,7 @@ impl<'a> Reader<'a> {
             0 => InstanceKey::None,
             1 => InstanceKey::Index(self.unsigned()?),
             2 => InstanceKey::Key(self.shared()?),
+            3 => InstanceKey::All,
             _ => return Err(UNKNOWN_TAG),
         };
         Ok(Address { name, key })

@@ -232,6 +232,7 @@ fn address(out: &mut Vec<u8>, address: &Address) {
             out.push(2);
             text(out, key);
         }
+        InstanceKey::All => out.push(3),
     }
 }
 

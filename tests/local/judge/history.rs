@@ -174,6 +174,15 @@ impl History {
             instance.generation = self.wish.generation();
             instance.deleting = self.wish.wants[&*address.name].deleting;
         }
+        for (name, family) in &mut config.families {
+            let shared = Arc::make_mut(&mut Arc::make_mut(family).shared);
+            assert!(shared.problems.is_empty(), "{:?}", shared.problems);
+            shared.generation = self.wish.generation();
+            shared.deleting = self.wish.wants[&**name].deleting;
+        }
+        // A family that is being deleted asks for no instance.
+        let Config { instances, families, .. } = &mut config;
+        instances.retain(|address, instance| !(families.contains_key(&address.name) && instance.deleting));
         config
     }
 
@@ -200,6 +209,8 @@ impl History {
         let (witness, world) = (Arc::clone(&self.witness), Arc::clone(&self.world));
         Arc::new(move |point: &Point| {
             if point.moment == Moment::After {
+                let (ids, address) = witness.moved_by(point.operation, &point.record);
+                world.relocate(&ids, &address);
                 witness.sees_write(point.operation, &point.record, &world.things());
             }
             if crash.tick() {
@@ -366,13 +377,18 @@ impl History {
             };
             let planned = execute::plan(engine, &config, &recorded, &options);
             let Some(made) = self.crash.clone().survive(planned).await else { return Ok(None) };
-            let Consulted { plan, config, .. } = made;
+            let Consulted { plan, config, moves, recorded: moved } = made;
+            let recorded = moved.unwrap_or(recorded);
             let (graph, warnings) = graph::build(&plan, &config, &recorded, &running);
+            for one in &moves {
+                self.note(format!("  move {} to {}", one.from, one.to));
+            }
             self.tell_plan(&plan, &warnings);
             let view = View {
                 wish: &self.wish,
                 records: &recorded,
                 plan: &plan,
+                graph: &graph,
                 warnings: &warnings,
                 running: &running,
                 requested: &replace,
@@ -380,10 +396,21 @@ impl History {
                 towards_nothing: aim.towards_nothing,
                 world: &self.world,
             };
-            let (permits, forgets) = view.judge()?;
-            let tape = Tape::new(&view);
+            let ruled = view.ruled();
+            let (permits, forgets) = view.judge(&ruled)?;
+            let tape = Tape::new(&view, ruled);
             let going = running.iter().filter(|running| running.step.operation.removes());
             let going: BTreeSet<String> = going.map(|running| running.step.address.to_string()).collect();
+            let carried = execute::carry_out(engine.journal.as_ref(), run.records_mut(), &moves);
+            match self.crash.clone().survive(carried).await {
+                Some(Ok(())) => {}
+                Some(Err(error)) => {
+                    self.note(format!("  the moves could not be written: {error}"));
+                    return Ok(None);
+                }
+                None => return Ok(None),
+            }
+            let scope = scope.into_iter().chain(config.instances.keys().cloned()).collect();
             let adoption = Adoption {
                 scope,
                 config: Arc::clone(&config),
@@ -394,8 +421,9 @@ impl History {
             };
             if run.adopt(adoption).is_ok() {
                 self.witness.permits(permits, forgets, &going);
-                let wanted = self.wish.wants.iter();
-                self.witness.triggers(wanted.map(|(name, want)| (name.clone(), want.triggers.clone())).collect());
+                let wanted = self.wish.instances().into_iter();
+                let triggers = wanted.map(|x| (x.to_string(), self.wish.triggers(&x))).collect();
+                self.witness.triggers(triggers, &self.world.things());
                 return Ok(Some(tape));
             }
             self.note("  a step ended meanwhile: planned again");
@@ -414,7 +442,9 @@ impl History {
         let known: Vec<&Address> = known.into_iter().collect();
         if self.dice.chance(10) {
             for _ in 0..=self.dice.below(2) {
-                aim.targets.extend(self.dice.pick(&known).map(|address| (*address).clone()));
+                let target = self.dice.pick(&known).map(|address| (*address).clone());
+                let whole = self.dice.chance(20);
+                aim.targets.extend(target.map(|x| if whole { Address::single(x.name) } else { x }));
             }
         }
         aim.towards_nothing = self.dice.chance(4);

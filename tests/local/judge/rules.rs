@@ -1,9 +1,9 @@
-//! The ordering rules R1 to R7, read off their text: every pair of steps is looked at, closures are plain sets.
+//! The ordering rules R1 to R9, read off their text: every pair of steps is looked at, closures are plain sets.
 //! Shares nothing with the planner or the graph.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use purlin::model::{Action, Address, DeposedKey, Step};
+use purlin::model::{Action, Address, DeposedKey, InstanceKey, Step};
 
 /// A step, as the rules name them.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -28,6 +28,16 @@ impl Node {
 
 pub(super) type Relation = BTreeMap<Address, BTreeSet<Address>>;
 
+/// Stands for all wanted instances of a Resource, in relations. It has no steps.
+pub(super) fn all_wanted(name: &str) -> Address {
+    Address { name: name.into(), key: InstanceKey::Key("* wanted".into()) }
+}
+
+/// Stands for all recorded instances of a Resource.
+pub(super) fn all_recorded(name: &str) -> Address {
+    Address { name: name.into(), key: InstanceKey::Key("* recorded".into()) }
+}
+
 /// What the rules speak of.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Facts {
@@ -37,6 +47,8 @@ pub(super) struct Facts {
     pub asks: BTreeSet<Address>,
     /// Objects whose record has the flag.
     pub flagged: BTreeSet<Address>,
+    /// What wanted objects refer to, as it is recorded.
+    pub refers: Relation,
     /// Direct references between wanted objects.
     pub wants: Relation,
     /// Direct dependencies of recorded current objects.
@@ -62,19 +74,19 @@ pub(super) struct Order {
     pub dropped: BTreeSet<(Node, Node)>,
 }
 
+/// Everything that each one reaches in one or more steps.
 fn closure(direct: &Relation) -> Relation {
-    let mut all = direct.clone();
-    loop {
-        let mut grown = all.clone();
-        for reached in grown.values_mut() {
-            let further: Vec<_> = reached.iter().filter_map(|one| all.get(one)).flatten().cloned().collect();
-            reached.extend(further);
+    let reached = |start: &Address| {
+        let mut found = BTreeSet::new();
+        let mut open: Vec<&Address> = direct[start].iter().collect();
+        while let Some(here) = open.pop() {
+            if found.insert(here.clone()) {
+                open.extend(direct.get(here).into_iter().flatten());
+            }
         }
-        if grown == all {
-            return all;
-        }
-        all = grown;
-    }
+        found
+    };
+    direct.keys().map(|start| (start.clone(), reached(start))).collect()
 }
 
 /// Whether somebody uses itself through others. These rules say nothing about that, and it never is.
@@ -103,6 +115,8 @@ pub(super) fn create_first(facts: &Facts) -> BTreeSet<Address> {
 struct Rules<'a> {
     facts: &'a Facts,
     first: &'a BTreeSet<Address>,
+    /// Everything that the plan tells of.
+    objects: BTreeSet<Address>,
     wants: Relation,
     used: Relation,
     /// What each leftover used, through everything.
@@ -116,7 +130,8 @@ pub(super) fn order(facts: &Facts, first: &BTreeSet<Address>) -> Order {
         direct.iter().chain(direct.iter().filter_map(|one| used.get(one)).flatten()).cloned().collect()
     };
     let leftovers = facts.leftovers.iter().map(|(key, direct)| (key.clone(), through(direct))).collect();
-    Rules { facts, first, wants: closure(&facts.wants), used, leftovers }.order()
+    let objects = facts.actions.keys().cloned().collect();
+    Rules { facts, first, objects, wants: closure(&facts.wants), used, leftovers }.order()
 }
 
 impl Rules<'_> {
@@ -142,23 +157,19 @@ impl Rules<'_> {
         self.used.get(b).is_some_and(|all| all.contains(a))
     }
 
-    fn objects(&self) -> BTreeSet<Address> {
-        self.facts.actions.keys().cloned().collect()
-    }
-
     fn order(&self) -> Order {
         let mut order = Order { dropped: self.mutual(), ..Order::default() };
         let fixed = without_contradictions(self.fixed(), &mut order.dropped);
         let mut soft = self.between_leftovers_and_later_users();
-        let released: BTreeSet<Address> = self.objects().into_iter().filter(|a| self.is_released(a)).collect();
+        let released: BTreeSet<Address> = self.objects.iter().filter(|a| self.is_released(a)).cloned().collect();
         loop {
             let mut waits = fixed.clone();
             waits.extend(soft.iter().cloned());
             for a in &released {
                 waits.extend(self.released(a, order.fell_back.contains(a)));
             }
-            let reach = reach(&waits);
-            let rings = |edge: &&(Node, Node)| reach.contains(&(edge.1.clone(), edge.0.clone()));
+            let reach = Reach::new(&waits);
+            let rings = |edge: &&(Node, Node)| reach.has(&edge.1, &edge.0);
             let ringed: Vec<_> = soft.iter().filter(rings).cloned().collect();
             if !ringed.is_empty() {
                 for edge in ringed {
@@ -173,7 +184,20 @@ impl Rules<'_> {
                 Some(a) => drop(order.fell_back.insert(a.clone())),
                 None => {
                     order.waits = waits;
+                    self.newcomers(&mut order.waits);
                     return order;
+                }
+            }
+        }
+    }
+
+    /// R9.
+    fn newcomers(&self, waits: &mut BTreeSet<(Node, Node)>) {
+        for x in self.objects.iter().filter(|x| self.has_c(x) && self.has_d(x) && !self.is_first(x)) {
+            for a in self.objects.iter().filter(|a| self.has_c(a) && self.wants(x, a) && !self.used(x, a)) {
+                let edge = (Node::D(x.clone()), Node::C(a.clone()));
+                if edge.0 != edge.1 && !Reach::new(waits).has(&edge.1, &edge.0) {
+                    waits.insert(edge);
                 }
             }
         }
@@ -181,7 +205,7 @@ impl Rules<'_> {
 
     /// Whether somebody with a step used it and wants it no more, and it is not create-before-destroy.
     fn is_released(&self, a: &Address) -> bool {
-        self.has_d(a) && !self.is_first(a) && self.objects().iter().any(|b| self.lets_go(b, a))
+        self.has_d(a) && !self.is_first(a) && self.objects.iter().any(|b| self.lets_go(b, a))
     }
 
     fn lets_go(&self, b: &Address, a: &Address) -> bool {
@@ -192,11 +216,11 @@ impl Rules<'_> {
     fn released(&self, a: &Address, fell_back: bool) -> BTreeSet<(Node, Node)> {
         let mut edges = BTreeSet::new();
         let turned = |from: Node, to: Node| if fell_back { (to, from) } else { (from, to) };
-        for b in self.objects().iter().filter(|b| self.lets_go(b, a)) {
+        for b in self.objects.iter().filter(|b| self.lets_go(b, a)) {
             edges.insert(turned(Node::D(a.clone()), Node::C(b.clone())));
         }
         if !self.has_c(a) {
-            for z in self.objects().iter().filter(|z| self.used(a, z) && self.has_c(z)) {
+            for z in self.objects.iter().filter(|z| self.used(a, z) && self.has_c(z)) {
                 edges.insert(turned(Node::D(a.clone()), Node::C(z.clone())));
             }
         }
@@ -207,12 +231,11 @@ impl Rules<'_> {
         let mut edges = BTreeSet::new();
         let c = |x: &Address| Node::C(x.clone());
         let d = |x: &Address| Node::D(x.clone());
-        let objects = self.objects();
-        for b in &objects {
+        for b in &self.objects {
             if self.has_c(b) && self.has_d(b) {
                 edges.insert(if self.is_first(b) { (d(b), c(b)) } else { (c(b), d(b)) }); // R3
             }
-            for a in &objects {
+            for a in &self.objects {
                 if self.wants(b, a) && self.has_c(b) && self.has_c(a) {
                     edges.insert((c(b), c(a))); // R1
                 }
@@ -275,7 +298,7 @@ impl Rules<'_> {
         let mut pairs: BTreeSet<_> =
             mutual.map(|(x, y)| (Node::L(x.0.clone(), x.1), Node::L(y.0.clone(), y.1))).collect();
         for x in all {
-            for b in self.objects().into_iter().filter(|b| used(x, b) && self.used(b, &x.0)) {
+            for b in self.objects.iter().filter(|b| used(x, b) && self.used(b, &x.0)).cloned() {
                 pairs.insert((Node::L(x.0.clone(), x.1), Node::C(b.clone())));
                 pairs.insert((Node::L(x.0.clone(), x.1), Node::D(b)));
             }
@@ -288,7 +311,7 @@ impl Rules<'_> {
         let mut edges = BTreeSet::new();
         for (x, key) in &self.facts.removed {
             let of_this = self.leftovers.get(&(x.clone(), *key));
-            for b in self.objects().iter().filter(|b| self.used(b, x)) {
+            for b in self.objects.iter().filter(|b| self.used(b, x)) {
                 if of_this.is_some_and(|all| all.contains(b)) {
                     continue;
                 }
@@ -312,27 +335,52 @@ fn without_contradictions(
     dropped: &mut BTreeSet<(Node, Node)>,
 ) -> BTreeSet<(Node, Node)> {
     let among = |edge: &(Node, Node)| matches!(edge, (Node::L(..), Node::L(..)));
-    let reach = reach(&edges.iter().filter(|edge| among(edge)).cloned().collect());
-    let is_void = |edge: &(Node, Node)| among(edge) && reach.contains(&(edge.1.clone(), edge.0.clone()));
+    let reach = Reach::new(&edges.iter().filter(|edge| among(edge)).cloned().collect());
+    let is_void = |edge: &(Node, Node)| among(edge) && reach.has(&edge.1, &edge.0);
     let (void, kept): (BTreeSet<_>, BTreeSet<_>) = edges.into_iter().partition(is_void);
     dropped.extend(void);
     kept
 }
 
-/// Every pair of which the first waits for the second, directly or through others.
-pub(super) fn reach(waits: &BTreeSet<(Node, Node)>) -> BTreeSet<(Node, Node)> {
-    let mut next: BTreeMap<&Node, BTreeSet<&Node>> = BTreeMap::new();
-    for (from, to) in waits {
-        next.entry(from).or_default().insert(to);
-    }
-    let mut all = BTreeSet::new();
-    for start in next.keys() {
-        let mut open: Vec<&Node> = next[start].iter().copied().collect();
-        while let Some(node) = open.pop() {
-            if all.insert(((*start).clone(), node.clone())) {
-                open.extend(next.get(node).into_iter().flatten());
+/// Who waits for whom, directly or through others.
+pub(super) struct Reach {
+    numbers: BTreeMap<Node, usize>,
+    reached: Vec<Vec<bool>>,
+}
+
+impl Reach {
+    pub(super) fn new(waits: &BTreeSet<(Node, Node)>) -> Self {
+        let nodes: BTreeSet<&Node> = waits.iter().flat_map(|(from, to)| [from, to]).collect();
+        let numbers: BTreeMap<Node, usize> = nodes.into_iter().cloned().zip(0..).collect();
+        let mut next = vec![Vec::new(); numbers.len()];
+        for (from, to) in waits {
+            next[numbers[from]].push(numbers[to]);
+        }
+        let from = |start: usize| {
+            let mut found = vec![false; next.len()];
+            let mut open: Vec<usize> = next[start].clone();
+            while let Some(here) = open.pop() {
+                if !std::mem::replace(&mut found[here], true) {
+                    open.extend(&next[here]);
+                }
             }
+            found
+        };
+        let reached = (0..next.len()).map(from).collect();
+        Self { numbers, reached }
+    }
+
+    pub(super) fn has(&self, from: &Node, to: &Node) -> bool {
+        match (self.numbers.get(from), self.numbers.get(to)) {
+            (Some(from), Some(to)) => self.reached[*from][*to],
+            _ => false,
         }
     }
-    all
+
+    /// Every pair.
+    pub(super) fn pairs(&self) -> BTreeSet<(&Node, &Node)> {
+        let nodes: Vec<&Node> = self.numbers.keys().collect();
+        let all = (0..nodes.len()).flat_map(|from| (0..nodes.len()).map(move |to| (from, to)));
+        all.filter(|(from, to)| self.reached[*from][*to]).map(|(from, to)| (nodes[from], nodes[to])).collect()
+    }
 }

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use purlin::execute::{Progress, ProgressKind};
 use purlin::model::{Address, Operation, Recorded};
 
-use super::rules::{self, Facts, Node};
-use super::view::View;
+use super::rules::{Facts, Node};
+use super::view::{Ruled, View};
 
 /// See the module.
 pub(super) struct Tape {
@@ -24,12 +24,11 @@ pub(super) struct Tape {
 }
 
 impl Tape {
-    pub(super) fn new(view: &View<'_>) -> Self {
-        let facts = view.facts();
-        let first = rules::create_first(&facts);
+    pub(super) fn new(view: &View<'_>, ruled: Ruled) -> Self {
+        let Ruled { facts, first, order } = ruled;
         let is_partial_view = !view.running.is_empty();
         let mut waits: BTreeMap<Node, BTreeSet<Node>> = BTreeMap::new();
-        for (from, to) in view.order().waits {
+        for (from, to) in order.waits {
             let is_plain = matches!((&from, &to), (Node::C(_), Node::C(_)) | (Node::D(_), Node::D(_)));
             let is_running = |node: &Node| view.running.iter().any(|running| running.step.address == *address(node));
             if !is_partial_view || (is_plain && !is_running(&from) && !is_running(&to)) {
@@ -93,8 +92,8 @@ impl Tape {
         let current = records.get(x).and_then(|stored| stored.record.current.clone());
         let Some(current) = current else { return Err(format!("{x}: nothing is recorded after its step")) };
         let dependencies: BTreeSet<Address> = current.dependencies.iter().cloned().collect();
-        if dependencies != self.facts.wants[x] {
-            return Err(format!("{x}: recorded with {dependencies:?}, and refers to {:?}", self.facts.wants[x]));
+        if dependencies != self.facts.refers[x] {
+            return Err(format!("{x}: recorded with {dependencies:?}, and refers to {:?}", self.facts.refers[x]));
         }
         if current.create_before_destroy != self.first.contains(x) {
             return Err(format!("{x}: recorded with the flag {}", current.create_before_destroy));

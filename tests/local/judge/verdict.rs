@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use purlin::model::{Address, ObjectStatus, Value};
+use purlin::model::{Address, InstanceKey, ObjectStatus, Value};
 
 use super::history::History;
 use super::rules::{self, Facts};
+use super::view;
 use super::world::Thing;
 
 impl History {
@@ -17,36 +18,39 @@ impl History {
                 return Err(format!("in the end {} exists beside another one", other.id));
             }
         }
-        let wanted: BTreeSet<&String> =
-            self.wish.wants.keys().filter(|name| self.wish.wanted(name).is_some()).collect();
-        let existing: BTreeSet<&String> = things.keys().collect();
+        let wanted: BTreeSet<String> = self.wanted().iter().map(ToString::to_string).collect();
+        let existing: BTreeSet<String> = things.keys().cloned().collect();
         if wanted != existing {
             return Err(format!("in the end {existing:?} exist, and {wanted:?} are wanted"));
         }
-        for (name, thing) in &things {
-            self.is_as_wanted(name, thing, &things)?;
+        for x in self.wanted() {
+            self.is_as_wanted(&x, &things[&x.to_string()], &things)?;
         }
         self.records_are_true(&things)
     }
 
-    fn is_as_wanted(&self, name: &str, thing: &Thing, things: &BTreeMap<String, Thing>) -> Result<(), String> {
-        let want = &self.wish.wants[name];
-        for target in &want.triggers {
-            let saw = self.witness.saw(&thing.id, target);
-            if saw.as_ref().is_some_and(|saw| *saw != things[target].echo) {
+    fn wanted(&self) -> BTreeSet<Address> {
+        self.wish.instances().into_iter().filter(|x| self.wish.wanted(x).is_some()).collect()
+    }
+
+    fn is_as_wanted(&self, x: &Address, thing: &Thing, things: &BTreeMap<String, Thing>) -> Result<(), String> {
+        let want = &self.wish.wants[&*x.name];
+        for target in self.wish.triggers(x) {
+            let saw = self.witness.saw(&thing.id, &target);
+            if saw.as_ref().is_some_and(|saw| *saw != things[&target].echo) {
                 return Err(format!("in the end {} has not been replaced since {target} changed", thing.id));
             }
         }
-        let ids = |targets: &BTreeSet<String>| {
-            Value::list(targets.iter().map(|target| Value::from(things[target].id.as_str())))
+        let list = |targets: &BTreeSet<String>, text: &dyn Fn(&Thing) -> String| {
+            let text = |target: &Address| things.get(&target.to_string()).map(text);
+            view::seen(&self.wish, x, targets, &text).unwrap_or_default()
         };
-        let echoes = Value::list(want.notes.iter().map(|target| Value::from(things[target].echo.as_str())));
         let wanted = [
-            ("label", Value::from(format!("l{}", want.label).as_str())),
+            ("label", Value::from(want.label_of(&x.key).as_str())),
             ("shape", Value::from(format!("s{}", want.shape).as_str())),
-            ("links", ids(&want.links)),
-            ("anchors", ids(&want.anchors)),
-            ("notes", echoes),
+            ("links", list(&want.links, &|thing| thing.id.clone())),
+            ("anchors", list(&want.anchors, &|thing| thing.id.clone())),
+            ("notes", list(&want.notes, &|thing| thing.echo.clone())),
         ];
         for (argument, value) in wanted {
             if !thing.arguments[argument].same(&value) {
@@ -61,15 +65,21 @@ impl History {
 
     fn records_are_true(&self, things: &BTreeMap<String, Thing>) -> Result<(), String> {
         let mut facts = Facts::default();
-        for name in things.keys() {
-            let want = &self.wish.wants[name];
-            let x = Address::single(name.as_str());
-            facts.wants.insert(x.clone(), want.targets().into_iter().map(Address::single).collect());
-            facts.used.insert(x.clone(), facts.wants[&x].clone());
+        for x in self.wanted() {
+            let want = &self.wish.wants[&*x.name];
+            facts.refers.insert(x.clone(), self.wish.references(&x));
+            let of = |target: &Address| match target.key {
+                InstanceKey::All => rules::all_wanted(&target.name),
+                _ => target.clone(),
+            };
+            facts.wants.insert(x.clone(), facts.refers[&x].iter().map(of).collect());
             if want.create_first == Some(true) {
                 facts.asks.insert(x.clone());
             }
             facts.wanted.insert(x);
+        }
+        for name in self.wish.wants.keys() {
+            facts.wants.insert(rules::all_wanted(name), self.wish.members(name).into_iter().collect());
         }
         let first = rules::create_first(&facts);
         let records = self.records();
@@ -89,9 +99,9 @@ impl History {
                 "a replacement is said to be pending"
             } else if current.status != ObjectStatus::Ready {
                 "the object is not ready"
-            } else if current.id() != Some(&things[&*x.name].id) {
+            } else if current.id() != Some(&things[&x.to_string()].id) {
                 "another object is recorded"
-            } else if dependencies != facts.wants[x] {
+            } else if dependencies != facts.refers[x] {
                 "other dependencies are recorded"
             } else if current.create_before_destroy != first.contains(x) {
                 "another flag is recorded"

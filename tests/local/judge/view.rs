@@ -2,11 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use purlin::model::{Action, Address, Change, Diagnostics, ObjectStatus, Reason, Recorded, ReplaceOrder, Value};
-use purlin::plan::{Plan, RunningStep};
+use purlin::graph::ActionGraph;
+use purlin::model::{
+    Action, Address, Change, Diagnostics, InstanceKey, ObjectStatus, Reason, Recorded, ReplaceOrder, Value,
+};
+use purlin::plan::{Plan, RunningStep, select};
 
-use super::rules::{self, Facts, Node, Order};
-use super::wish::{Want, Wish};
+use super::rules::{self, Facts, Node, Order, Reach};
+use super::wish::{Meant, NOTHING, Want, Wish};
 use super::witness::Permit;
 use super::world::World;
 
@@ -15,6 +18,7 @@ pub(super) struct View<'a> {
     pub wish: &'a Wish,
     pub records: &'a Recorded,
     pub plan: &'a Plan,
+    pub graph: &'a ActionGraph,
     pub warnings: &'a Diagnostics,
     pub running: &'a [RunningStep],
     pub requested: &'a BTreeSet<Address>,
@@ -25,15 +29,28 @@ pub(super) struct View<'a> {
     pub world: &'a World,
 }
 
+/// What the rules say of a plan.
+pub(super) struct Ruled {
+    pub facts: Facts,
+    pub first: BTreeSet<Address>,
+    pub order: Order,
+}
+
 impl View<'_> {
-    pub(super) fn facts(&self) -> Facts {
+    pub(super) fn ruled(&self) -> Ruled {
+        let facts = self.facts();
+        let first = rules::create_first(&facts);
+        let order = rules::order(&facts, &first);
+        Ruled { facts, first, order }
+    }
+
+    fn facts(&self) -> Facts {
         let mut facts = Facts::default();
-        for name in self.wish.wants.keys().filter(|name| self.wanted(name).is_some()) {
-            let want = &self.wish.wants[name];
-            let x = Address::single(name.as_str());
-            // What is being deleted and still referred to stays, so it counts.
-            let targets = want.targets().into_iter().filter(|target| self.wish.wants.contains_key(target));
-            facts.wants.insert(x.clone(), targets.map(Address::single).collect());
+        for x in self.wish.instances().into_iter().filter(|x| self.wanted(x).is_some()) {
+            let want = &self.wish.wants[&*x.name];
+            let refers = self.wish.references(&x);
+            facts.wants.insert(x.clone(), refers.iter().filter_map(|target| self.wants(target)).collect());
+            facts.refers.insert(x.clone(), refers);
             let replaces = |change: &&Change| change.address == x && change.action == Action::Replace;
             if want.create_first == Some(true) || (want.orphan && self.current_changes().any(|c| replaces(&c))) {
                 facts.asks.insert(x.clone());
@@ -42,7 +59,7 @@ impl View<'_> {
         }
         for (x, stored) in self.records {
             if let Some(current) = &stored.record.current {
-                facts.used.insert(x.clone(), current.dependencies.iter().cloned().collect());
+                facts.used.insert(x.clone(), Self::used(&current.dependencies));
                 if current.create_before_destroy {
                     facts.flagged.insert(x.clone());
                 }
@@ -50,12 +67,13 @@ impl View<'_> {
             // What an open intent is about to make or change may use it by now.
             let intended = stored.record.intent.as_ref().and_then(|intent| intent.planned.as_ref());
             if let Some(planned) = intended {
-                facts.used.entry(x.clone()).or_default().extend(planned.recorded.dependencies.iter().cloned());
+                facts.used.entry(x.clone()).or_default().extend(Self::used(&planned.recorded.dependencies));
             }
             for (key, object) in &stored.record.deposed {
-                facts.leftovers.insert((x.clone(), *key), object.dependencies.iter().cloned().collect());
+                facts.leftovers.insert((x.clone(), *key), Self::used(&object.dependencies));
             }
         }
+        self.join_families(&mut facts);
         for change in &self.plan.changes {
             let x = change.address.clone();
             match change.deposed {
@@ -74,8 +92,49 @@ impl View<'_> {
         facts
     }
 
-    fn wanted(&self, name: &str) -> Option<&Want> {
-        self.wish.wanted(name).filter(|_| !self.towards_nothing)
+    /// All instances of a Resource stand behind its name.
+    fn join_families(&self, facts: &mut Facts) {
+        let names: BTreeSet<String> =
+            self.records.keys().map(|x| x.name.to_string()).chain(self.wish.wants.keys().cloned()).collect();
+        for name in names {
+            let recorded = self.recorded_instances(&name);
+            let is_going = self.wish.wants.get(&name).is_some_and(|want| want.deleting);
+            let wanted = if is_going { recorded.clone() } else { self.wish.members(&name).into_iter().collect() };
+            facts.used.insert(rules::all_recorded(&name), recorded);
+            facts.wants.insert(rules::all_wanted(&name), wanted);
+        }
+    }
+
+    fn is_recorded(&self, x: &Address) -> bool {
+        let is_there = |record: &purlin::model::Record| record.has_objects() || record.intent.is_some();
+        self.records.get(x).is_some_and(|stored| is_there(&stored.record))
+    }
+
+    fn recorded_instances(&self, name: &str) -> BTreeSet<Address> {
+        let with_key = |x: &&Address| *x.name == *name && x.key != InstanceKey::None && self.is_recorded(x);
+        self.records.keys().filter(with_key).cloned().collect()
+    }
+
+    /// The object that a reference means. What is being deleted and still referred to stays, so it counts.
+    fn wants(&self, target: &Address) -> Option<Address> {
+        let want = self.wish.wants.get(&*target.name)?;
+        if target.key == InstanceKey::All {
+            return Some(rules::all_wanted(&target.name));
+        }
+        (want.deleting || self.wish.configured(target).is_some()).then(|| target.clone())
+    }
+
+    /// The objects that recorded dependencies mean.
+    fn used(dependencies: &[Address]) -> BTreeSet<Address> {
+        let meant = |x: &Address| match x.key {
+            InstanceKey::All => rules::all_recorded(&x.name),
+            _ => x.clone(),
+        };
+        dependencies.iter().map(meant).collect()
+    }
+
+    fn wanted(&self, x: &Address) -> Option<&Want> {
+        self.wish.wanted(x).filter(|_| !self.towards_nothing)
     }
 
     /// Nothing is done about what is not selected. Towards what is wanted, what a target needs is selected with it;
@@ -84,12 +143,15 @@ impl View<'_> {
         if self.targets.is_empty() {
             return Ok(());
         }
-        let mut reached = self.targets.clone();
+        let is_target = |x: &Address| self.targets.iter().any(|target| select::means(target, x));
+        let known = facts.actions.keys().chain(facts.used.keys()).chain(&facts.wanted);
+        let mut reached: BTreeSet<Address> = known.filter(|x| is_target(x)).cloned().collect();
         loop {
             let uses = |b: &Address, a: &Address| {
                 [&facts.wants, &facts.used].iter().any(|relation| relation.get(b).is_some_and(|all| all.contains(a)))
             };
-            let all = facts.actions.keys().chain(facts.used.keys()).chain(facts.used.values().flatten());
+            let relations = || facts.used.iter().chain(&facts.wants);
+            let all = facts.actions.keys().chain(relations().flat_map(|(x, targets)| targets.iter().chain([x])));
             let is_new = |x: &&Address| {
                 let by = |y: &Address| if self.towards_nothing { uses(x, y) } else { uses(y, x) };
                 !reached.contains(*x) && reached.iter().any(by)
@@ -103,7 +165,7 @@ impl View<'_> {
         let is_running = |x: &Address| self.running.iter().any(|running| running.step.address == *x);
         for change in self.plan.changes.iter().filter(|change| !is_running(&change.address)) {
             let x = &change.address;
-            let may_go = self.towards_nothing || self.targets.contains(x) || self.wanted(&x.name).is_some();
+            let may_go = self.towards_nothing || is_target(x) || self.wanted(x).is_some();
             if !(reached.contains(x) && may_go) && change.action != Action::NoOp {
                 return Err(format!("{x}: {:?} is planned, though it is not selected", change.action));
             }
@@ -115,25 +177,21 @@ impl View<'_> {
         self.plan.changes.iter().filter(|change| change.deposed.is_none())
     }
 
-    /// The order that the rules ask for.
-    pub(super) fn order(&self) -> Order {
-        let facts = self.facts();
-        rules::order(&facts, &rules::create_first(&facts))
-    }
-
     /// Objects to what the plan must not be. Gives what may be destroyed because of it, and whose objects it forgets.
-    pub(super) fn judge(&self) -> Result<(BTreeMap<String, Permit>, BTreeSet<String>), String> {
+    pub(super) fn judge(&self, ruled: &Ruled) -> Result<(BTreeMap<String, Permit>, BTreeSet<String>), String> {
         self.is_whole()?;
         self.ignores_what_it_must()?;
         self.keeps_to_policies()?;
-        let facts = self.facts();
-        self.leaves_out_what_it_must(&facts)?;
+        self.moves_what_it_must()?;
+        let facts = &ruled.facts;
+        self.leaves_out_what_it_must(facts)?;
         if rules::has_ring(&facts.used) {
             return Err(format!("records depend on each other in a ring: {:?}", facts.used));
         }
         if self.running.is_empty() {
-            self.creates_first_as_it_must(&facts)?;
-            self.tells_who_fell_back()?;
+            self.creates_first_as_it_must(ruled)?;
+            self.tells_who_fell_back(ruled)?;
+            self.waits_for_nothing_else(ruled)?;
         }
         let mut permits = BTreeMap::new();
         let mut forgets = BTreeSet::new();
@@ -142,7 +200,7 @@ impl View<'_> {
                 forgets.insert(change.address.to_string());
             }
             if let Some(id) = self.destroyed(change)? {
-                permits.insert(id, self.permit(&facts, change));
+                permits.insert(id, self.permit(ruled, change));
             }
         }
         Ok((permits, forgets))
@@ -155,7 +213,9 @@ impl View<'_> {
             .iter()
             .flat_map(|(x, stored)| stored.record.deposed.keys().map(|key| (x.clone(), Some(*key))))
             .collect();
-        let wanted = self.wish.wants.keys().map(|name| Address::single(name.as_str()));
+        // Of a family that is being deleted only what there is.
+        let is_told = |x: &Address| x.key == InstanceKey::None || self.wish.wanted(x).is_some();
+        let wanted = self.wish.instances().into_iter().filter(is_told);
         let recorded = self.records.iter().filter(|(_, stored)| stored.record.current.is_some());
         let objects: BTreeSet<Address> = wanted.chain(recorded.map(|(x, _)| x.clone())).collect();
         expected.extend(objects.into_iter().map(|x| (x, None)));
@@ -173,7 +233,7 @@ impl View<'_> {
 
     fn is_going(&self, x: &Address) -> bool {
         let has_object = self.records.get(x).is_some_and(|stored| stored.record.current.is_some());
-        let is_going = self.towards_nothing || self.wish.wants.get(&*x.name).is_some_and(|want| want.deleting);
+        let is_going = self.towards_nothing || self.wish.wanted(x).is_none();
         is_going && !has_object
     }
 
@@ -182,10 +242,10 @@ impl View<'_> {
         let is_running = |x: &Address| self.running.iter().any(|running| running.step.address == *x);
         for change in self.current_changes().filter(|change| !is_running(&change.address)) {
             let x = &change.address;
-            let (Some(want), Some(after)) = (self.wanted(&x.name), &change.after) else { continue };
+            let (Some(want), Some(after)) = (self.wanted(x), &change.after) else { continue };
             for ignored in &want.ignores {
                 let wished = match *ignored {
-                    "label" => format!("l{}", want.label),
+                    "label" => want.label_of(&x.key),
                     _ => format!("s{}", want.shape),
                 };
                 let expected = match (change.action, &change.before) {
@@ -210,15 +270,62 @@ impl View<'_> {
                 Action::Replace => "Replace",
                 _ => continue,
             };
-            if self.wish.wanted(&change.address.name).is_some_and(|want| want.forbids.contains(forbidden)) {
+            if self.wish.wanted(&change.address).is_some_and(|want| want.forbids.contains(forbidden)) {
                 return Err(format!("{}: {forbidden} is planned, and not allowed", change.address));
             }
         }
         Ok(())
     }
 
-    fn creates_first_as_it_must(&self, facts: &Facts) -> Result<(), String> {
-        let first = rules::create_first(facts);
+    /// An object that has got a key, or lost it, is still the same object: nothing is left that could be moved.
+    fn moves_what_it_must(&self) -> Result<(), String> {
+        if self.towards_nothing || !self.running.is_empty() {
+            return Ok(());
+        }
+        let is_open = self.records.values().any(|stored| stored.record.intent.is_some());
+        for x in self.wish.instances().iter().filter(|x| self.wish.wanted(x).is_some() && !self.is_recorded(x)) {
+            let keyed = self.recorded_instances(&x.name);
+            let single = Address::single(x.name.clone());
+            let first = Address { name: x.name.clone(), key: InstanceKey::Index(0) };
+            let from = match &x.key {
+                InstanceKey::Index(0) => Some(single),
+                InstanceKey::Key(_) if self.wish.members(&x.name).len() == 1 => Some(single),
+                InstanceKey::All | InstanceKey::Index(_) | InstanceKey::Key(_) => None,
+                InstanceKey::None if keyed.len() == 1 => keyed.first().cloned(),
+                InstanceKey::None => Some(first),
+            };
+            let Some(from) = from.filter(|from| self.is_recorded(from) && self.wish.wanted(from).is_none()) else {
+                continue;
+            };
+            // What names it may not be touched while an operation is open.
+            let waits = self.current_changes().find(|change| change.address == *x);
+            if is_open && waits.is_some_and(|change| change.action == Action::Blocked) {
+                continue;
+            }
+            return Err(format!("{x}: is wanted, and {from} is not moved there"));
+        }
+        Ok(())
+    }
+
+    /// Nothing waits for what it need not wait for.
+    fn waits_for_nothing_else(&self, ruled: &Ruled) -> Result<(), String> {
+        let node = |at| Node::of(self.graph.step(at));
+        let drawn: BTreeSet<(Node, Node)> = self
+            .graph
+            .nodes()
+            .flat_map(|at| self.graph.waits_for(at).into_iter().map(move |(to, _)| (node(at), node(to))))
+            .collect();
+        let (drawn, ruled) = (Reach::new(&drawn), Reach::new(&ruled.order.waits));
+        let (drawn, ruled) = (drawn.pairs(), ruled.pairs());
+        if drawn == ruled {
+            return Ok(());
+        }
+        let (more, less): (Vec<_>, Vec<_>) = (drawn.difference(&ruled).collect(), ruled.difference(&drawn).collect());
+        Err(format!("the graph has {more:?} without a rule, and lacks {less:?}"))
+    }
+
+    fn creates_first_as_it_must(&self, ruled: &Ruled) -> Result<(), String> {
+        let Ruled { facts, first, .. } = ruled;
         for change in self.current_changes().filter(|change| change.action == Action::Replace) {
             let expected =
                 if first.contains(&change.address) { ReplaceOrder::CreateFirst } else { ReplaceOrder::DestroyFirst };
@@ -234,18 +341,17 @@ impl View<'_> {
         Ok(())
     }
 
-    fn tells_who_fell_back(&self) -> Result<(), String> {
+    fn tells_who_fell_back(&self, ruled: &Ruled) -> Result<(), String> {
         let told: BTreeSet<Address> = self
             .warnings
             .iter()
             .filter(|warning| warning.reason == Reason::ReleaseFellBack)
             .filter_map(|warning| warning.address.clone())
             .collect();
-        let order = self.order();
-        if told == order.fell_back {
+        if told == ruled.order.fell_back {
             return Ok(());
         }
-        Err(format!("{told:?} are said to have fallen back, and {:?} should have", order.fell_back))
+        Err(format!("{told:?} are said to have fallen back, and {:?} should have", ruled.order.fell_back))
     }
 
     /// The thing that the change destroys. An objection when it is a healthy one that nobody wants destroyed.
@@ -259,7 +365,7 @@ impl View<'_> {
         let Some(object) = object else { return Ok(None) };
         let Some(id) = object.id().map(str::to_owned) else { return Ok(None) };
         let is_running = self.running.iter().any(|running| running.step.address == *x);
-        let want = self.wanted(&x.name);
+        let want = self.wanted(x);
         match (change.action, change.deposed) {
             (Action::Destroy, None) if want.is_some() && !is_running => Err(format!("{x}: destroyed, though wanted")),
             (Action::Destroy, _) => Ok(Some(id)),
@@ -278,30 +384,38 @@ impl View<'_> {
     }
 
     fn must_be_replaced(&self, x: &Address, id: &str) -> bool {
-        let (Some(want), Some(thing)) = (self.wish.wanted(&x.name), self.world.thing(id)) else { return true };
+        let (Some(want), Some(thing)) = (self.wish.wanted(x), self.world.thing(id)) else { return true };
         if !want.ignores.contains("shape")
             && thing.arguments["shape"] != Value::from(format!("s{}", want.shape).as_str())
         {
             return true;
         }
-        let changes = |target: &String| {
-            let change = self.current_changes().find(|change| *change.address.name == **target);
+        let makes = |target: &Address| {
+            let change = self.current_changes().find(|change| change.address == *target);
             change.is_some_and(|change| matches!(change.action, Action::Create | Action::Replace))
         };
-        let current = |target: &String| {
-            let record = self.records.get(&Address::single(target.as_str()))?;
-            Some(Value::from(record.record.current.as_ref()?.id()?))
+        let updates = |target: &Address| {
+            let change = self.current_changes().find(|change| change.address == *target);
+            change.is_some_and(|change| change.action == Action::Update)
         };
-        let anchors = Value::list(want.anchors.iter().filter_map(current));
+        let changes = |target: &String| match self.wish.meant(x, target) {
+            Meant::One(target) | Meant::IfThere(target) => makes(&target),
+            // Who reads a whole family knows nothing of it while anything of it is unknown.
+            Meant::All(targets) => targets.iter().any(|target| makes(target) || updates(target)),
+        };
+        let current = |target: &Address| Some(self.records.get(target)?.record.current.as_ref()?.id()?.to_owned());
+        let anchors = seen(self.wish, x, &want.anchors, &current);
         // Whether a trigger fires that was missed earlier, the end of the history tells.
-        want.anchors.iter().any(changes) || !want.triggers.is_empty() || thing.arguments["anchors"] != anchors
+        want.anchors.iter().any(changes)
+            || !want.triggers.is_empty()
+            || Some(&thing.arguments["anchors"]) != anchors.as_ref()
     }
 
     /// Who may still use a thing when it is destroyed: those that follow a delete-first replacement, and those for
     /// whom the rules give up the safer order.
-    fn permit(&self, facts: &Facts, change: &Change) -> Permit {
+    fn permit(&self, ruled: &Ruled, change: &Change) -> Permit {
         let x = &change.address;
-        let order = rules::order(facts, &rules::create_first(facts));
+        let order = &ruled.order;
         let this = match change.deposed {
             Some(key) => Node::L(x.clone(), key),
             None => Node::D(x.clone()),
@@ -322,4 +436,20 @@ impl View<'_> {
             self.plan.changes.iter().filter(|other| follows(other) || contradicts(other) || forgotten(other));
         Permit { follow_later: followers.map(|other| other.address.to_string()).collect() }
     }
+}
+
+/// The list that an instance holds of what it refers to: what `text` tells of each. `None` when something is missing.
+pub(super) fn seen(
+    wish: &Wish,
+    x: &Address,
+    targets: &BTreeSet<String>,
+    text: &dyn Fn(&Address) -> Option<String>,
+) -> Option<Value> {
+    let value = |target: &Address| text(target).map(|text| Value::from(text.as_str()));
+    let one = |target: &String| match wish.meant(x, target) {
+        Meant::IfThere(target) if wish.configured(&target).is_none() => Some(Value::from(NOTHING)),
+        Meant::One(target) | Meant::IfThere(target) => value(&target),
+        Meant::All(all) => all.iter().map(value).collect::<Option<Vec<_>>>().map(Value::list),
+    };
+    targets.iter().map(one).collect::<Option<Vec<_>>>().map(Value::list)
 }

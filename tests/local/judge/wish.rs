@@ -3,10 +3,61 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
+use purlin::model::{Address, InstanceKey};
+
 use super::world::TYPE;
 use crate::kit::Dice;
 
-/// One wanted object.
+/// How many objects a Resource stands for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) enum Repeat {
+    /// One, without a key.
+    #[default]
+    One,
+    /// `count`.
+    Count(u64),
+    /// `forEach`: the keys, each with its value.
+    Keys(BTreeMap<&'static str, usize>),
+}
+
+/// What a reference means, should its target be a family.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Pick {
+    /// All of it. Of a Resource without keys: its object, or nothing when it is disabled.
+    Whole,
+    /// The instance with the key of the instance that refers to it.
+    Same,
+    /// The instance with the key of that number.
+    At(usize),
+}
+
+/// What a reference comes to.
+#[derive(Clone, Debug)]
+pub(super) enum Meant {
+    /// An instance, which may not exist.
+    One(Address),
+    /// An instance if it is there, otherwise a word that says that it is not.
+    IfThere(Address),
+    /// These instances.
+    All(Vec<Address>),
+}
+
+/// Which part of a Resource is meant.
+enum Part {
+    /// All of it, or its only one.
+    Whole,
+    /// The instance with the key of the one that refers to it.
+    WithSameKey,
+    /// The instance with this key.
+    With(InstanceKey),
+}
+
+const KEYS: [&str; 3] = ["x", "y", "z"];
+
+/// What stands in the place of the object of a disabled Resource.
+pub(super) const NOTHING: &str = "nothing";
+
+/// One wanted Resource.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Want {
     pub label: usize,
@@ -33,9 +84,87 @@ pub(super) struct Want {
     pub ignores: BTreeSet<&'static str>,
     /// Being deleted, though its manifest is still there.
     pub deleting: bool,
+    pub repeat: Repeat,
+    /// `enabled`, when it is given.
+    pub enabled: Option<bool>,
+    /// What tells the instances is written as an expression.
+    pub is_evaluated: bool,
+    /// By target: what is meant of it.
+    pub picks: BTreeMap<String, Pick>,
 }
 
 impl Want {
+    /// The keys of its instances.
+    pub(super) fn keys(&self) -> Vec<InstanceKey> {
+        match &self.repeat {
+            _ if self.enabled == Some(false) => Vec::new(),
+            Repeat::One => vec![InstanceKey::None],
+            Repeat::Count(count) => (0..*count).map(InstanceKey::Index).collect(),
+            Repeat::Keys(keys) => keys.keys().map(|key| InstanceKey::Key((*key).into())).collect(),
+        }
+    }
+
+    fn has_keys(&self) -> bool {
+        self.repeat != Repeat::One
+    }
+
+    /// What `want` refers to of this Resource, `target`.
+    fn meant(&self, want: &Self, target: &str) -> Part {
+        let alike = matches!(
+            (&self.repeat, &want.repeat),
+            (Repeat::Count(_), Repeat::Count(_)) | (Repeat::Keys(_), Repeat::Keys(_))
+        );
+        match (want.picks.get(target), &self.repeat) {
+            (Some(Pick::At(at)), Repeat::Count(_)) => Part::With(InstanceKey::Index(*at as u64)),
+            (Some(Pick::At(at)), Repeat::Keys(_)) => Part::With(InstanceKey::Key(KEYS[*at].into())),
+            (Some(Pick::Same), _) if alike => Part::WithSameKey,
+            _ => Part::Whole,
+        }
+    }
+
+    /// `count` or `forEach`, and `enabled`, as lines of the spec.
+    fn repetition(&self) -> String {
+        let mut text = match (&self.repeat, self.is_evaluated) {
+            (Repeat::One, _) => String::new(),
+            (Repeat::Count(count), false) => format!("  count: {count}\n"),
+            (Repeat::Count(count), true) => format!("  count: '${{{count} + 0}}'\n"),
+            (Repeat::Keys(keys), evaluated) => {
+                let all: Vec<String> = keys.iter().map(|(key, value)| format!("\"{key}\": \"v{value}\"")).collect();
+                let map = format!("{{{}}}", all.join(", "));
+                if evaluated { format!("  forEach: '${{{map}}}'\n") } else { format!("  forEach: {map}\n") }
+            }
+        };
+        match (self.enabled, self.is_evaluated) {
+            (None, _) => {}
+            (Some(enabled), false) => writeln!(text, "  enabled: {enabled}").unwrap(),
+            (Some(enabled), true) => {
+                writeln!(text, "  enabledWhen: '${{1 == {}}}'", if enabled { 1 } else { 2 }).unwrap();
+            }
+        }
+        text
+    }
+
+    fn label_text(&self) -> String {
+        match &self.repeat {
+            Repeat::One => format!("l{}", self.label),
+            Repeat::Count(_) => format!("'l{} ${{count.index}}'", self.label),
+            Repeat::Keys(_) => format!("'l{} ${{each.key}} ${{each.value}}'", self.label),
+        }
+    }
+
+    /// `label` of an instance.
+    pub(super) fn label_of(&self, key: &InstanceKey) -> String {
+        let value = |key: &str| match &self.repeat {
+            Repeat::Keys(keys) => keys.get(key).copied().unwrap_or_default(),
+            _ => 0,
+        };
+        match key {
+            InstanceKey::None | InstanceKey::All => format!("l{}", self.label),
+            InstanceKey::Index(index) => format!("l{} {index}", self.label),
+            InstanceKey::Key(key) => format!("l{} {key} v{}", self.label, value(key)),
+        }
+    }
+
     fn references(&mut self) -> [&mut BTreeSet<String>; 5] {
         [&mut self.links, &mut self.anchors, &mut self.notes, &mut self.after, &mut self.triggers]
     }
@@ -61,13 +190,17 @@ pub(super) struct Wish {
     generation: i64,
     /// How many names there are.
     size: usize,
+    /// Of a hundred Resources so many stand for several objects, or can be disabled.
+    families: usize,
 }
 
 const NAMES: [&str; 12] = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"];
 
 impl Wish {
     pub(super) fn new(dice: &Dice) -> Self {
-        let mut wish = Self { size: 2 + dice.below(NAMES.len() - 1), ..Self::default() };
+        let families = [0, 30, 70][dice.below(3)];
+        let most = if families > 0 { NAMES.len() / 2 } else { NAMES.len() };
+        let mut wish = Self { size: 2 + dice.below(most - 1), families, ..Self::default() };
         wish.shuffle(dice);
         for name in wish.names() {
             if dice.chance(75) {
@@ -109,6 +242,9 @@ impl Wish {
         };
         let want = Want { create_first, prevent_destroy: dice.chance(4), orphan: dice.chance(4), ..Want::default() };
         self.wants.insert(name.to_owned(), want);
+        if dice.chance(self.families) {
+            self.repeat(dice, name);
+        }
         for _ in 0..dice.below(4) {
             self.refer(dice, name);
         }
@@ -120,7 +256,38 @@ impl Wish {
             self.wants.keys().filter(|other| self.rank[*other] < self.rank[name]).cloned().collect();
         let Some(target) = dice.pick(&lower).cloned() else { return };
         let Some(want) = self.wants.get_mut(name) else { return };
+        if self.families > 0 {
+            let pick = match dice.below(6) {
+                0..=1 => Pick::Whole,
+                2..=3 => Pick::Same,
+                _ => Pick::At(dice.below(3)),
+            };
+            want.picks.insert(target.clone(), pick);
+        }
         want.references()[[0, 0, 0, 1, 2, 3, 4][dice.below(7)]].insert(target);
+    }
+
+    /// Grows, shrinks, gets keys or loses them, is disabled or enabled.
+    fn repeat(&mut self, dice: &Dice, name: &str) {
+        let Some(want) = self.wants.get_mut(name) else { return };
+        match (&mut want.repeat, dice.below(8)) {
+            (_, 0) => want.enabled = [None, Some(true), Some(false)][dice.below(3)],
+            (_, 1) => want.is_evaluated = !want.is_evaluated,
+            (repeat, 2) => *repeat = Repeat::One,
+            (Repeat::Count(count), 3..=6) => *count = dice.below(4) as u64,
+            (Repeat::Keys(keys), 3..=6) => {
+                let key = KEYS[dice.below(KEYS.len())];
+                match keys.remove(key) {
+                    Some(value) if dice.chance(30) => drop(keys.insert(key, value + 1)),
+                    Some(_) => {}
+                    None => drop(keys.insert(key, 0)),
+                }
+            }
+            (repeat, _) if dice.chance(50) => *repeat = Repeat::Count(1 + dice.below(3) as u64),
+            (repeat, _) => {
+                *repeat = Repeat::Keys(KEYS.into_iter().filter(|_| dice.chance(60)).map(|key| (key, 0)).collect());
+            }
+        }
     }
 
     /// A few edits at once, as a person makes them between two looks at the result.
@@ -151,6 +318,9 @@ impl Wish {
                 }
             }
             return;
+        }
+        if dice.chance(self.families / 2) {
+            return self.repeat(dice, name);
         }
         match dice.below(14) {
             0..=2 => self.wants.entry(name.to_owned()).or_default().shape += 1,
@@ -213,49 +383,179 @@ impl Wish {
             want.forbids.clear();
             want.references().into_iter().for_each(|targets| targets.retain(|target| present.contains(target)));
         }
+        self.mean_what_is_there();
     }
 
-    pub(super) fn wanted(&self, name: &str) -> Option<&Want> {
-        self.wants.get(name).filter(|want| !want.deleting)
+    /// Nobody names an instance that there is not.
+    fn mean_what_is_there(&mut self) {
+        let keys: BTreeMap<String, Vec<InstanceKey>> =
+            self.wants.iter().map(|(name, want)| (name.clone(), want.keys())).collect();
+        let all = self.clone();
+        for (name, want) in &mut self.wants {
+            for target in want.targets() {
+                let mut own = keys[name].iter().map(|key| Address { name: name.as_str().into(), key: key.clone() });
+                let is_there = |x: Address| {
+                    let key = all.meaning(&x, &target).key;
+                    matches!(key, InstanceKey::None | InstanceKey::All) || keys[&target].contains(&key)
+                };
+                if !own.all(is_there) || keys[&target].is_empty() {
+                    want.picks.insert(target, Pick::Whole);
+                }
+            }
+        }
     }
 
-    /// The manifests.
-    pub(super) fn yaml(&self) -> String {
-        let mut text = String::new();
-        let list = |targets: &BTreeSet<String>, attribute: &str| {
-            targets.iter().map(|target| format!("\"${{{target}.{attribute}}}\"")).collect::<Vec<_>>().join(", ")
+    /// The Resource of an instance that is wanted.
+    pub(super) fn wanted(&self, x: &Address) -> Option<&Want> {
+        self.configured(x).filter(|want| !want.deleting)
+    }
+
+    /// The Resource of an instance that it asks for, be it that it is being deleted.
+    pub(super) fn configured(&self, x: &Address) -> Option<&Want> {
+        self.wants.get(&*x.name).filter(|want| want.keys().contains(&x.key))
+    }
+
+    /// Every instance that some Resource asks for, also one that is being deleted.
+    pub(super) fn instances(&self) -> BTreeSet<Address> {
+        let of = |(name, want): (&String, &Want)| {
+            let name: std::sync::Arc<str> = name.as_str().into();
+            want.keys().into_iter().map(|key| Address { name: name.clone(), key }).collect::<Vec<_>>()
         };
-        for (name, want) in &self.wants {
-            let after: Vec<String> = want.after.iter().map(|target| format!("{{ name: {target} }}")).collect();
-            let mut lifecycle = vec![match want.by_expression {
-                true => format!("preventDestroyWhen: \"${{1 == {}}}\"", if want.prevent_destroy { 1 } else { 2 }),
-                false => format!("preventDestroy: {}", want.prevent_destroy),
-            }];
-            let triggers: Vec<&str> = want.triggers.iter().map(String::as_str).collect();
-            lifecycle.push(format!("replaceTriggeredBy: [{}]", triggers.join(", ")));
+        self.wants.iter().flat_map(of).collect()
+    }
+
+    /// The instances of one Resource that are wanted.
+    pub(super) fn members(&self, name: &str) -> Vec<Address> {
+        let want = self.wants.get(name).filter(|want| !want.deleting);
+        let keys = want.map(Want::keys).unwrap_or_default();
+        keys.into_iter().map(|key| Address { name: name.into(), key }).collect()
+    }
+
+    /// What a reference of `x` to a Resource means, as it is recorded: an instance, or the name of all.
+    pub(super) fn meaning(&self, x: &Address, target: &str) -> Address {
+        let part = self.wants.get(target).zip(self.wants.get(&*x.name)).map(|(of, want)| of.meant(want, target));
+        let key = match part {
+            Some(Part::With(key)) => key,
+            Some(Part::WithSameKey) => x.key.clone(),
+            Some(Part::Whole) if self.wants[target].has_keys() => InstanceKey::All,
+            Some(Part::Whole) | None => InstanceKey::None,
+        };
+        Address { name: target.into(), key }
+    }
+
+    /// What is to be recorded as the direct dependencies of an instance.
+    pub(super) fn references(&self, x: &Address) -> BTreeSet<Address> {
+        let Some(want) = self.wants.get(&*x.name) else { return BTreeSet::new() };
+        let read = [&want.links, &want.anchors, &want.notes, &want.triggers].into_iter().flatten();
+        let whole = want.after.iter().map(|target| match self.wants.get(target) {
+            Some(of) if of.has_keys() => Address::whole(target.as_str()),
+            _ => Address::single(target.as_str()),
+        });
+        read.map(|target| self.meaning(x, target)).chain(whole).collect()
+    }
+
+    /// The instances that an instance is triggered by.
+    pub(super) fn triggers(&self, x: &Address) -> BTreeSet<String> {
+        let Some(want) = self.wants.get(&*x.name) else { return BTreeSet::new() };
+        let meant = want.triggers.iter().map(|target| self.meaning(x, target));
+        let all = meant.flat_map(|target| match target.key {
+            InstanceKey::None | InstanceKey::All => self.members(&target.name),
+            _ => vec![target],
+        });
+        all.filter(|target| self.wanted(target).is_some()).map(|target| target.to_string()).collect()
+    }
+
+    /// What the expression of `x` that reads a Resource comes to.
+    pub(super) fn meant(&self, x: &Address, target: &str) -> Meant {
+        let meaning = self.meaning(x, target);
+        match self.wants.get(target) {
+            Some(_) if meaning.key == InstanceKey::All => Meant::All(self.members(target)),
+            Some(_) if !meaning.is_instance() && self.wants[&*x.name].picks.contains_key(target) => {
+                Meant::IfThere(meaning)
+            }
+            _ => Meant::One(meaning),
+        }
+    }
+
+    /// The expression with which a Resource reads an attribute of another one, or all of it.
+    fn expression(&self, want: &Want, target: &str, attribute: Option<&str>) -> String {
+        let attribute = attribute.map(|name| format!(".{name}")).unwrap_or_default();
+        let Some(of) = self.wants.get(target) else { return format!("{target}{attribute}") };
+        match (of.meant(want, target), &of.repeat) {
+            (Part::With(key), _) => format!("{target}{key}{attribute}"),
+            (Part::WithSameKey, Repeat::Count(_)) => format!("{target}[count.index]{attribute}"),
+            (Part::WithSameKey, _) => format!("{target}[each.key]{attribute}"),
+            (Part::Whole, _) if attribute.is_empty() => target.to_owned(),
+            (Part::Whole, Repeat::Count(_)) => format!("{target}.map(one, one{attribute})"),
+            (Part::Whole, Repeat::Keys(_)) => format!("{target}.map(key, {target}[key]{attribute})"),
+            (Part::Whole, Repeat::One) if want.picks.contains_key(target) => {
+                format!("has({target}{attribute}) ? {target}{attribute} : \"{NOTHING}\"")
+            }
+            (Part::Whole, Repeat::One) => format!("{target}{attribute}"),
+        }
+    }
+
+    /// The manifests, without what says nothing.
+    pub(super) fn yaml(&self) -> String {
+        self.wants.iter().map(|(name, want)| self.manifest(name, want)).collect()
+    }
+
+    fn manifest(&self, name: &str, want: &Want) -> String {
+        let mut text = format!(
+            "---\napiVersion: purlin.dev/v1alpha1\nkind: Resource\nmetadata: {{ name: {name} }}\nspec:\n  type: {TYPE}\n{}  \
+             config:\n    label: {}\n    shape: s{}\n",
+            want.repetition(),
+            want.label_text(),
+            want.shape,
+        );
+        let mut list = |argument: &str, targets: &BTreeSet<String>, attribute: &str| {
+            let read = |target: &String| format!("'${{{}}}'", self.expression(want, target, Some(attribute)));
+            let all = targets.iter().map(read).collect::<Vec<_>>().join(", ");
+            writeln!(text, "    {argument}: [{all}]").unwrap();
+        };
+        list("links", &want.links, "id");
+        list("anchors", &want.anchors, "id");
+        list("notes", &want.notes, "echo");
+        for target in want.after.iter().take(1) {
+            let others = want.after.iter().skip(1).map(|target| format!(", {{ name: {target} }}")).collect::<String>();
+            writeln!(text, "  dependsOn: [{{ name: {target} }}{others}]").unwrap();
+        }
+        let lifecycle = self.lifecycle(want);
+        if !lifecycle.is_empty() {
+            writeln!(text, "  lifecycle: {{ {} }}", lifecycle.join(", ")).unwrap();
+        }
+        if want.orphan {
+            text.push_str("  deletionPolicy: Orphan\n");
+        }
+        if want.suspended {
+            text.push_str("  suspend: true\n");
+        }
+        if !want.forbids.is_empty() {
             let policies = ["Observe", "Create", "Update", "Replace", "Delete"];
             let allowed: Vec<&str> = policies.into_iter().filter(|policy| !want.forbids.contains(policy)).collect();
-            lifecycle.push(format!("ignoreChanges: [{}]", want.ignores.iter().copied().collect::<Vec<_>>().join(", ")));
-            lifecycle.extend(want.create_first.map(|flag| format!("createBeforeDestroy: {flag}")));
-            write!(
-                text,
-                "---\napiVersion: purlin.dev/v1alpha1\nkind: Resource\nmetadata: {{ name: {name} }}\nspec:\n  \
-                 type: {TYPE}\n  config:\n    label: l{}\n    shape: s{}\n    links: [{}]\n    anchors: [{}]\n    \
-                 notes: [{}]\n  dependsOn: [{}]\n  lifecycle: {{ {} }}\n  deletionPolicy: {}\n  suspend: {}\n  \
-                 managementPolicies: [{}]\n",
-                want.label,
-                want.shape,
-                list(&want.links, "id"),
-                list(&want.anchors, "id"),
-                list(&want.notes, "echo"),
-                after.join(", "),
-                lifecycle.join(", "),
-                if want.orphan { "Orphan" } else { "Delete" },
-                want.suspended,
-                allowed.join(", "),
-            )
-            .unwrap();
+            writeln!(text, "  managementPolicies: [{}]", allowed.join(", ")).unwrap();
         }
         text
+    }
+
+    fn lifecycle(&self, want: &Want) -> Vec<String> {
+        let mut lifecycle: Vec<String> =
+            want.create_first.map(|flag| format!("createBeforeDestroy: {flag}")).into_iter().collect();
+        match (want.by_expression, want.prevent_destroy) {
+            (false, false) => {}
+            (false, true) => lifecycle.push("preventDestroy: true".into()),
+            (true, prevent) => {
+                lifecycle.push(format!("preventDestroyWhen: \"${{1 == {}}}\"", if prevent { 1 } else { 2 }));
+            }
+        }
+        if !want.triggers.is_empty() {
+            let triggers: Vec<String> =
+                want.triggers.iter().map(|target| format!("'{}'", self.expression(want, target, None))).collect();
+            lifecycle.push(format!("replaceTriggeredBy: [{}]", triggers.join(", ")));
+        }
+        if !want.ignores.is_empty() {
+            lifecycle.push(format!("ignoreChanges: [{}]", want.ignores.iter().copied().collect::<Vec<_>>().join(", ")));
+        }
+        lifecycle
     }
 }

@@ -78,14 +78,28 @@ impl Witness {
     }
 
     /// From now on these objects are triggered by these.
-    pub(super) fn triggers(&self, triggers: BTreeMap<String, BTreeSet<String>>) {
+    pub(super) fn triggers(&self, triggers: BTreeMap<String, BTreeSet<String>>, things: &[Thing]) {
         let mut seen = self.lock();
         // What is not watched any more is seen for the first time when it is watched again.
         for (id, saw) in &mut seen.saw {
-            let address = id.split_once('-').map_or("", |(address, _)| address);
+            let address = things.iter().find(|thing| thing.id == *id).map_or("", |thing| &thing.address);
             saw.retain(|target, _| triggers.get(address).is_some_and(|targets| targets.contains(target)));
         }
         seen.triggers = triggers;
+    }
+
+    /// The things that a write moves, and the address to which they belong from then on: that of the record, or, when a
+    /// move is taken back, that of the record that was on its way there.
+    pub(super) fn moved_by(&self, operation: memory::Operation, record: &Record) -> (BTreeSet<String>, String) {
+        let seen = self.lock();
+        let here = known_ids(record);
+        let leaves = |other: &&Record| other.moving_to.as_deref() == Some(&record.address);
+        let leaving = seen.records.values().filter(leaves).find(|other| !known_ids(other).is_disjoint(&here));
+        match (leaving, operation) {
+            (None, _) => (BTreeSet::new(), String::new()),
+            (Some(other), memory::Operation::Erase) => (known_ids(other), other.address.to_string()),
+            (Some(other), _) => (known_ids(other), record.address.to_string()),
+        }
     }
 
     /// A thing was made: what triggers it is remembered as it is.
@@ -153,14 +167,26 @@ impl Witness {
         let exists = |id: &String| things.iter().any(|thing| thing.id == *id);
 
         let kept = known_ids(&new);
+        let elsewhere = |seen: &Seen, id: &String| {
+            seen.records.iter().any(|(other, record)| *other != address && known_ids(record).contains(id))
+        };
         for id in known_ids(&old).difference(&kept).filter(|id| exists(id)) {
-            if seen.forgets.contains(&address) {
+            if operation == memory::Operation::Erase && elsewhere(&seen, id) {
+                // It has arrived there, or has never left.
+            } else if seen.forgets.contains(&address) {
                 seen.forgotten.insert(id.clone());
             } else {
                 seen.objections.push(format!("{address}: its record lets go of {id}, which still exists"));
             }
         }
         let mut objections = Vec::new();
+        for id in kept.difference(&known_ids(&old)) {
+            let leaves = |other: &Record| other.moving_to.as_deref() == Some(&record.address);
+            let mut others = seen.records.iter().filter(|(other, _)| **other != address);
+            if let Some((other, _)) = others.find(|(_, other)| known_ids(other).contains(id) && !leaves(other)) {
+                objections.push(format!("it takes {id}, which is {other}'s"));
+            }
+        }
         if operation == memory::Operation::Intend && new.intent.is_some() && old.intent.is_some() {
             objections.push("an intent is written over an open one".to_owned());
         }

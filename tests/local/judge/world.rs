@@ -37,10 +37,7 @@ pub(super) struct Thing {
 impl Thing {
     /// Whether one of its arguments holds the id of another thing.
     pub(super) fn uses(&self, id: &str) -> bool {
-        ["links", "anchors"].iter().any(|name| match self.arguments.get(name) {
-            Some(Value::List(items)) => items.iter().any(|item| item.as_str() == Some(id)),
-            _ => false,
-        })
+        ["links", "anchors"].iter().any(|name| self.arguments.get(name).is_some_and(|value| holds(value, id)))
     }
 
     fn value(&self) -> Value {
@@ -50,6 +47,14 @@ impl Thing {
 
     fn state(&self) -> ObjectState {
         ObjectState { value: self.value(), private: Arc::from([]), identity: None }
+    }
+}
+
+/// Whether a text stands somewhere in a value.
+fn holds(value: &Value, text: &str) -> bool {
+    match value {
+        Value::List(items) => items.iter().any(|item| holds(item, text)),
+        other => other.as_str() == Some(text),
     }
 }
 
@@ -105,6 +110,13 @@ impl World {
     /// Somebody else destroys a thing.
     pub(super) fn lose(&self, id: &str) {
         self.lock().things.remove(id);
+    }
+
+    /// A record with these things belongs to another address from now on.
+    pub(super) fn relocate(&self, ids: &BTreeSet<String>, address: &str) {
+        for thing in self.lock().things.values_mut().filter(|thing| ids.contains(&thing.id)) {
+            address.clone_into(&mut thing.address);
+        }
     }
 
     /// The process has died: what it had asked for and what had no effect yet has one, or never will.
