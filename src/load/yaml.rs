@@ -71,7 +71,7 @@ fn parse(text: &str, first_line: usize, interner: &mut Interner) -> (Vec<Documen
     for event in Parser::new_from_str_with_options(text, options) {
         let result = match event {
             Ok((event, span)) => builder.event(event, &span),
-            Err(error) => Err(builder.syntax(&error)),
+            Err(error) => Err(builder.syntax(&error, text)),
         };
         if let Err(fault) = result {
             return (builder.documents, Some(fault));
@@ -112,8 +112,15 @@ impl<'a> Builder<'a> {
         }
     }
 
-    fn syntax(&self, error: &ScanError) -> Fault {
-        Fault::new(self.skipped_lines + error.marker().line(), error.info().replace('\n', " "))
+    fn syntax(&self, error: &ScanError, text: &str) -> Fault {
+        let line = error.marker().line();
+        let fault = Fault::new(self.skipped_lines + line, error.info().replace('\n', " "));
+        // The braces of an expression are those of YAML where a map is written in braces.
+        let near = |text: &&str| text.contains("${") && text.contains("{ ");
+        match text.lines().skip(line.saturating_sub(2)).take(2).find(near) {
+            Some(_) => fault.hint("inside of `{ ... }` and `[ ... ]` an expression stands in quotes: `\"${...}\"`"),
+            None => fault,
+        }
     }
 
     fn event(&mut self, event: Event<'_>, span: &Span) -> Result<(), Fault> {

@@ -6,13 +6,14 @@ use std::collections::BTreeMap;
 use super::draft::{Block, Draft};
 use super::scene::{Id, Scene, Subject};
 use super::seen::Seen;
-use super::{Mode, Refresh, RunningStep, cycle, leaving, select, wanted};
+use super::{Mode, Refresh, RunningStep, cycle, leaving, publish, select, wanted};
 use crate::load::{Config, Instance, Reference, Unsettled};
 use crate::model::{Action, Address, Diagnostic, InstanceKey, ObjectStatus, Operation, Path, Reason, Severity};
 
 /// Decides what depends on nothing else: one entry for each object, `None` where planning has to go on.
 pub(super) fn decide_at_once(scene: &Scene<'_>, config: &Config) -> Vec<Option<Draft>> {
     let rings = rings(scene, config);
+    let claims = publish::claimed_twice(scene);
     (0..scene.subjects.len())
         .map(|id| {
             let subject = scene.subjects[id];
@@ -25,7 +26,7 @@ pub(super) fn decide_at_once(scene: &Scene<'_>, config: &Config) -> Vec<Option<D
             } else {
                 let block = match (frozen(scene, id, rings.get(&id)), subject.wanted) {
                     (Some(block), _) => Some(block),
-                    (None, true) => broken(scene, id),
+                    (None, true) => broken(scene, id).or_else(|| claims.get(&id).cloned().map(Block::broken)),
                     (None, false) if scene.options.mode == Mode::RefreshOnly => None,
                     (None, false) => leaving::at_once(scene, id),
                 };

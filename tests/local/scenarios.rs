@@ -103,9 +103,14 @@ fn every_scenario_has_a_title_of_its_own_and_names_its_trap() {
 fn every_behaviour_that_users_rely_on_is_shown_by_files() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let text = fs::read_to_string(root.join("tests/scenarios/README.md")).unwrap();
-    let quoted = || text.split('`').skip(1).step_by(2);
-    let named: Vec<&str> = quoted().filter(|name| name.contains('/')).collect();
-    for name in &named {
+    let differences = fs::read_to_string(root.join("docs/ordering.md")).unwrap();
+    let cells = |text: &str| -> Vec<String> {
+        let rows = text.lines().filter(|line| line.starts_with("| ") || line.starts_with("- **"));
+        let quoted = rows.flat_map(|row| row.split('`').skip(1).step_by(2));
+        quoted.filter(|name| name.contains('/') && !name.contains(' ')).map(str::to_owned).collect()
+    };
+    let named = cells(&text);
+    for name in named.iter().chain(&cells(&differences)) {
         let whole = name.starts_with("tests/") || name.starts_with("docs/");
         let file = if whole { root.join(name) } else { root.join("tests/scenarios").join(name) };
         let file = if file.extension().is_some() { file } else { file.with_extension("txt") };

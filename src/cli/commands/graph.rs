@@ -15,6 +15,10 @@ pub async fn run(args: GraphArgs, console: Console) -> anyhow::Result<Exit> {
     let planned = view.situation.plan(&view.engine, &planning, Purpose::default()).await?;
     console.diagnostics(&planned.diagnostics);
     let graph = &planned.graph;
+    if graph.is_empty() && args.output == GraphFormat::Text {
+        console.notice("There are no steps: every object is as it is wanted, or blocked.");
+        return Ok(Exit::of(planned.has_errors(), false, false));
+    }
     let text = match args.output {
         GraphFormat::Text => render::text(graph),
         GraphFormat::Dot => render::dot(graph),

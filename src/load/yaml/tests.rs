@@ -168,3 +168,10 @@ fn a_usual_manifest_is_simple() {
     let simple = simple::read(text, 7, interner).expect("it is simple");
     assert_eq!(simple.tree, parse(text, 7, interner).0[0].tree);
 }
+
+#[test]
+fn an_expression_in_a_map_of_braces_stands_in_quotes() {
+    let hint = |text: &str| read(text, 1, &mut Interner::default()).1.and_then(|fault| fault.hint).unwrap_or_default();
+    assert!(hint("spec: { a: 1, b: ${c.id} }\n").contains("stands in quotes"));
+    assert_eq!(hint("spec: { a: 1, b: c } }\n"), "");
+}

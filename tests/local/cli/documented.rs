@@ -2,7 +2,9 @@
 //!
 //! In a document a fenced block ` ```yaml NAME ` is the file `files/NAME` from there on, and a block ` ```console ` holds
 //! `$ purlin ...` lines, each followed by what it prints. A command without output under it only has to succeed; what
-//! is shown of one is all of it. `UPDATE_EXPECT=1` rewrites the output.
+//! is shown of one is all of it. Below a line `<!-- graph of FOLDER -->` the next fenced block is what `purlin graph` shows:
+//! the YAML files of that folder are applied in their order, and the last is what the graph is of; one whose name ends in
+//! `-fails` is applied and has to fail. `UPDATE_EXPECT=1` rewrites the output.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -11,7 +13,7 @@ use std::path::Path;
 use super::sandbox::Sandbox;
 
 /// The documents whose examples are run. Each begins with an empty folder.
-const DOCUMENTS: [&str; 4] = ["command-line.md", "families.md", "lifecycle.md", "moves.md"];
+const DOCUMENTS: [&str; 5] = ["command-line.md", "families.md", "lifecycle.md", "moves.md", "ordering.md"];
 
 #[test]
 fn what_documents_show_is_what_happens() {
@@ -33,11 +35,16 @@ fn play(text: &str) -> String {
     let sandbox = Sandbox::new();
     let mut out = String::new();
     let mut lines = text.lines();
+    let mut pictured = None;
     while let Some(line) = lines.next() {
         writeln!(out, "{line}").unwrap();
+        if let Some(folder) = line.strip_prefix("<!-- graph of ").and_then(|rest| rest.strip_suffix(" -->")) {
+            pictured = Some(folder);
+        }
         let Some(info) = line.strip_prefix("```") else { continue };
         let block: Vec<&str> = lines.by_ref().take_while(|line| *line != "```").collect();
         match info.split_once(' ') {
+            _ if let Some(folder) = pictured.take() => out.push_str(&picture(folder, info)),
             Some(("yaml", name)) => {
                 let file = block.join("\n") + "\n";
                 sandbox.write(&format!("files/{name}"), &file);
@@ -47,6 +54,35 @@ fn play(text: &str) -> String {
             _ => block.iter().for_each(|line| writeln!(out, "{line}").unwrap()),
         }
         out.push_str("```\n");
+    }
+    out
+}
+
+/// The graph of what the last file of a folder asks for, when all others are applied.
+fn picture(folder: &str, language: &str) -> String {
+    let sandbox = Sandbox::new();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
+    let mut files: Vec<_> = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    let last = files.pop().unwrap();
+    for file in files {
+        let fails = file.file_stem().unwrap().to_str().unwrap().ends_with("-fails");
+        let ran = sandbox.run(&["apply", "--yes", "-f", file.to_str().unwrap()]);
+        assert_eq!(ran.code, Some(i32::from(fails)), "{}: {ran:?}", file.display());
+    }
+    let form = if language == "mermaid" { "mermaid" } else { "text" };
+    without_keys(&sandbox.ok(&["graph", "-f", last.to_str().unwrap(), "-o", form]))
+}
+
+/// The text with the keys of leftovers, which are drawn, replaced by one that always stands there.
+fn without_keys(text: &str) -> String {
+    const BEFORE: &str = "(deposed ";
+    let mut parts = text.split(BEFORE);
+    let mut out = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        out.push_str(BEFORE);
+        out.push_str("8e7cdf03");
+        out.push_str(part.get(8..).unwrap_or_default());
     }
     out
 }

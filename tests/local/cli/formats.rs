@@ -108,3 +108,12 @@ fn small_commands_work_without_any_target() {
     assert!(sandbox.ok(&["completion", "bash"]).contains("purlin"));
     assert!(sandbox.ok(&["--help"]).contains("validate"));
 }
+
+#[test]
+fn a_graph_without_steps_says_so_beside_the_output() {
+    let sandbox = Sandbox::of_example("quickstart");
+    sandbox.ok(&["apply", "-f", "files", "--yes"]);
+    let ran = sandbox.run(&["graph", "-f", "files"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), ""), "{ran:?}");
+    assert!(ran.stderr.contains("There are no steps"), "{ran:?}");
+}
