@@ -25,6 +25,21 @@ pub fn delay_after(reason: Reason, failures: u32, random: u64) -> Duration {
     if reason == Reason::Forbidden { delay.min(SOON) } else { delay }
 }
 
+/// Whether what could not be planned for this reason may be possible later though nothing that is watched has changed:
+/// somebody else has a part in it.
+pub fn may_pass(reason: Reason) -> bool {
+    matches!(
+        reason,
+        Reason::OperationFailed
+            | Reason::Forbidden
+            | Reason::AlreadyExists
+            | Reason::DriverFault
+            | Reason::InternalError
+            | Reason::PreconditionFailed
+            | Reason::PostconditionFailed
+    )
+}
+
 /// A time span made up to 10 % shorter or longer.
 pub fn spread(base: Duration, random: u64) -> Duration {
     // 2,001 steps between 0.9 and 1.1.

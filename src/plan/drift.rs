@@ -12,7 +12,7 @@ use super::options::{Configuration, Others};
 use super::progress::{Progress, Refreshed};
 use super::scene::{Id, Scene, Subject};
 use super::wanted::replacement_requested;
-use super::{GONE_ELSEWHERE, ignore};
+use super::{GONE_ELSEWHERE, Mode, ignore};
 use crate::load::DriftAction;
 use crate::model::{Action, Diagnostic, Drift, ObjectStatus, Reason, RecordedObject, Schema, Value};
 
@@ -102,7 +102,7 @@ const FEW: usize = 5;
 /// One in so many may go missing.
 const SHARE: usize = 5;
 
-/// The objects that are not made anew, since more than five and more than one in five of their configuration's objects
+/// The objects that are not made anew, nor forgotten by a plan that only reads, since more than five and more than one in five of their configuration's objects
 /// are gone: more likely the provider looks at the wrong place, or somebody made a mistake that should not be followed
 /// by a second one.
 pub(super) fn mass_disappearances(scene: &Scene<'_>, drafts: &[Option<Draft>]) -> Vec<(Id, Block)> {
@@ -126,8 +126,13 @@ pub(super) fn mass_disappearances(scene: &Scene<'_>, drafts: &[Option<Draft>]) -
         let draft = drafts[id].as_ref()?;
         let count = counts.get(&of(id)?)?;
         let many = count.gone > FEW && count.gone * SHARE > count.objects;
-        let anew = draft.gone && draft.action == Action::Create && !replacement_requested(scene, id);
-        (many && anew && !scene.running.contains_key(&id)).then(|| (id, missing_with_others(scene, id, *count)))
+        let only_reads = scene.options.mode == Mode::RefreshOnly;
+        let believed = match only_reads {
+            true => draft.action == Action::Forget,
+            false => draft.action == Action::Create && !replacement_requested(scene, id),
+        };
+        (many && draft.gone && believed && !scene.running.contains_key(&id))
+            .then(|| (id, missing_with_others(scene, id, *count)))
     };
     (0..drafts.len()).filter_map(held).collect()
 }
@@ -135,11 +140,14 @@ pub(super) fn mass_disappearances(scene: &Scene<'_>, drafts: &[Option<Draft>]) -
 fn missing_with_others(scene: &Scene<'_>, id: Id, count: Others) -> Block {
     let address = scene.address(id);
     let Others { objects, gone } = count;
+    let only_reads = scene.options.mode == Mode::RefreshOnly;
+    let done = if only_reads { "forgotten" } else { "made anew" };
     let what = format!(
-        "the object does not exist any more; {gone} of {objects} objects of its provider are gone, and none is made anew \
+        "the object does not exist any more; {gone} of {objects} objects of its provider are gone, and none is {done} \
          before somebody says so"
     );
     let hint = match scene.options.destroy_orphans {
+        _ if only_reads => format!("see what became of them; `--target {address}` forgets this one alone"),
         true => format!("see what became of them; `--replace {address}` makes this one anew"),
         false => {
             "see what became of them; the annotation `purlin.dev/replace-requested-at` has it made anew".to_owned()

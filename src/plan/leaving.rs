@@ -86,7 +86,7 @@ pub(super) fn decide(scene: &Scene<'_>, id: Id, progress: &mut Progress) -> Draf
 pub(super) fn refreshed(scene: &Scene<'_>, id: Id, progress: &mut Progress) -> Draft {
     let subject = scene.subjects[id];
     let Some(current) = subject.current() else { return Draft::nothing() };
-    match progress.current.take() {
+    match progress.current.clone() {
         None => Draft::unchanged(Some(current)),
         Some(Refreshed::Found(now)) => {
             Draft { record_differs: difference(current, &now), ..Draft::unchanged(Some(&now)) }

@@ -39,7 +39,7 @@ pub(super) enum Next {
 }
 
 /// What reading found.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum Refreshed {
     Found(Arc<RecordedObject>),
     Gone,

@@ -200,12 +200,17 @@ fn disabled(scene: &Scene<'_>, instance: &Instance, mut problems: Diagnostics) -
     problems
 }
 
-/// A plan that only reads warns of the postconditions that do not hold of what was read.
+/// A plan that only reads warns of conditions that do not hold: the preconditions of what is wanted, and the
+/// postconditions of what was read.
 fn doubt(seen: &Seen<'_, '_>, id: Id, draft: &mut Draft) {
     let instance = seen.scene.subjects[id].instance.filter(|instance| instance.is_wanted() && !draft.is_blocked());
-    let (Some(instance), Some(object)) = (instance, draft.seen.clone()) else { return };
-    if let Checked::Violated(found) = conditions::after(instance, &object, seen) {
-        let violated = found.into_iter().filter(|problem| problem.reason == Reason::PostconditionFailed);
+    let Some(instance) = instance else { return };
+    let after = draft.seen.as_ref().map(|object| conditions::after(instance, object, seen));
+    for checked in [Some(conditions::before(instance, seen)), after].into_iter().flatten() {
+        let Checked::Violated(found) = checked else { continue };
+        // What cannot be evaluated is no matter of a plan that asks for nothing.
+        let fails = [Reason::PreconditionFailed, Reason::PostconditionFailed];
+        let violated = found.into_iter().filter(|problem| fails.contains(&problem.reason));
         draft.diagnostics.extend(violated.map(|problem| Diagnostic { severity: Severity::Warning, ..problem }));
     }
 }

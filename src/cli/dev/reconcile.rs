@@ -8,6 +8,7 @@ use tokio::task::{JoinError, JoinSet};
 use tokio::time::sleep_until;
 
 use super::backoff::Backoff;
+use super::doubts::Doubts;
 use super::watch::Watch;
 use crate::cli::args::RefreshChoice;
 use crate::cli::drive::{REDRAW, STOPPING};
@@ -48,6 +49,8 @@ enum Because {
     Recovered,
     /// Somebody else may have changed something.
     Drift,
+    /// What could not be planned may be possible by now.
+    Doubt,
 }
 
 /// Everything the loop knows.
@@ -68,6 +71,7 @@ pub struct Reconciler {
     run: Run,
     watch: Watch,
     backoff: Backoff,
+    doubts: Doubts,
     /// A walk is under way.
     walking: bool,
     /// Something went well in it.
@@ -95,6 +99,7 @@ impl Reconciler {
             unusable: situation.held.clone(),
             namespace: situation.config.namespace.to_string(),
             backoff: Backoff::default(),
+            doubts: Doubts::default(),
             walking: false,
             progressed: false,
             orphans_wait: false,
@@ -156,7 +161,9 @@ impl Reconciler {
         let recovery = self.retries.values().min().copied();
         let retry = self.backoff.next(Instant::now());
         let soonest = self.watch.next_look().min(self.drift_due);
-        [quiet, retry, recovery].into_iter().flatten().fold(soonest, Instant::min)
+        // What a walk changes is looked at after it.
+        let doubt = self.doubts.next().filter(|_| !self.walking);
+        [quiet, retry, recovery, doubt].into_iter().flatten().fold(soonest, Instant::min)
     }
 
     fn wake(&mut self) -> Option<Because> {
@@ -172,8 +179,18 @@ impl Reconciler {
             self.look_for_drift_later(now);
             return Some(Because::Drift);
         }
+        if !self.walking && self.doubt_again(now) {
+            return Some(Because::Doubt);
+        }
         // A wait that is over no longer holds its object, which the plan will notice.
         self.retry_is_due(now).then_some(Because::Retry)
+    }
+
+    /// What a doubt is about is read anew, whenever it was read before.
+    fn doubt_again(&mut self, now: Instant) -> bool {
+        let due = self.doubts.due(now);
+        self.situation.reads.retain(|address, _| !due.contains(address));
+        !due.is_empty()
     }
 
     /// Begins to settle the open operations that have waited long enough.
@@ -251,6 +268,7 @@ impl Reconciler {
     async fn plan(&mut self, because: Because) -> anyhow::Result<()> {
         if because == Because::Files {
             self.backoff.forget_all();
+            self.doubts.forget_all();
             self.done.clear();
             // An import may be the way out of an operation that nobody could settle.
             let now = Instant::now();
@@ -267,9 +285,10 @@ impl Reconciler {
                 self.backoff.restless(&restless, Instant::now(), self.engine.random.number());
                 (planned, running) = self.make_plan(because).await?;
             }
+            self.doubts.note(&planned.plan, &self.situation.held, Instant::now(), self.engine.random.number());
             let text = self.text(&planned, because)?;
             let (news, steps) = (std::mem::take(&mut planned.diagnostics), planned.has_steps());
-            let at_rest = (!steps && because != Because::Retry).then(|| self.at_rest(&news));
+            let at_rest = (!steps && !matches!(because, Because::Retry | Because::Doubt)).then(|| self.at_rest(&news));
             execute::carry_out(self.engine.journal.as_ref(), self.run.records_mut(), &planned.moves).await?;
             // A step that ended meanwhile made the plan stale; the next one sees its result.
             if self.adopt(planned, running).is_ok() {
@@ -302,7 +321,7 @@ impl Reconciler {
         }
         let refresh = match because {
             Because::Start => self.planning.refresh,
-            Because::Drift => RefreshChoice::Due,
+            Because::Drift | Because::Doubt => RefreshChoice::Due,
             _ => RefreshChoice::None,
         };
         let running = self.run.running(&self.run.touching(&situation.addresses()));
@@ -330,7 +349,8 @@ impl Reconciler {
 
     /// A plan is shown when a person, or somebody else's change, has caused it.
     fn text(&self, planned: &Planned, because: Because) -> anyhow::Result<Option<String>> {
-        let caused = matches!(because, Because::Start | Because::Files | Because::Quiet | Because::Drift);
+        let caused =
+            matches!(because, Because::Start | Because::Files | Because::Quiet | Because::Drift | Because::Doubt);
         if !caused || !planned.has_changes() {
             return Ok(None);
         }
@@ -453,5 +473,52 @@ mod tests {
         assert_eq!(reconciler.settled(settled), Some(Because::Recovered));
         assert!(reconciler.unusable.is_empty() && reconciler.retries.is_empty());
         assert!(reconciler.run.records()[&address].record.intent.is_none());
+    }
+
+    #[tokio::test]
+    async fn a_precondition_that_others_make_true_is_looked_at_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let manifests = "apiVersion: purlin.dev/v1alpha1\nkind: Resource\nmetadata: { name: a }\nspec:\n  type: scripted\n  \
+                         config: { value: 1 }\n  lifecycle: { ignoreChanges: [value] }\n---\napiVersion: \
+                         purlin.dev/v1alpha1\nkind: Resource\nmetadata: { name: b }\nspec:\n  type: scripted\n  config: { \
+                         value: 1 }\n  lifecycle: { preconditions: [{ condition: '${a.value == 2}', errorMessage: not yet }] }\n";
+        std::fs::write(folder.path().join("all.yaml"), manifests).unwrap();
+        let world = World::new(serde_json::from_str("{}").unwrap());
+        let engine = Arc::new(Engine::new(
+            Registry::default().with("scripted", Arc::new(Scripted::new(world.clone()))),
+            Arc::new(MemoryJournal::default()),
+            Arc::new(SystemClock),
+            Arc::new(SystemRandom),
+            Limits::default(),
+            Holder { pod: "".into(), process: "now".into() },
+        ));
+        let console = Console::new(ColorChoice::Never);
+        let files = FileArgs { filenames: vec![folder.path().into()], state: None };
+        let Target::Files(files) = Target::decide(TargetArgs { files, ..TargetArgs::default() }) else { panic!() };
+        let state = StateFile::open(&folder.path().join("purlin.db"), "default", engine.holder.clone()).unwrap();
+        let situation = local::situation(local::read(&files.sources), Loaded::default());
+        let session = Session { engine, situation, retries: BTreeMap::new(), state: Arc::new(state) };
+        let mut reconciler =
+            Reconciler::new(session, files, Planning::default(), Reporter::text(console, true), console);
+        let recorded =
+            |reconciler: &Reconciler| reconciler.run.records().keys().map(ToString::to_string).collect::<Vec<_>>();
+        reconciler.plan(Because::Start).await.unwrap();
+        while let Some(progress) = reconciler.run.next().await {
+            reconciler.happened(Some(progress));
+        }
+        assert_eq!(reconciler.happened(None), Some(Because::Walked));
+        reconciler.plan(Because::Walked).await.unwrap();
+        assert_eq!(recorded(&reconciler), ["a"]);
+
+        let made = reconciler.run.records()[&Address::single("a")].record.current.clone().unwrap();
+        world.put(made.id().unwrap(), &made.value.with("value", Value::from(2)));
+        assert!(!reconciler.doubt_again(Instant::now()), "its time has not come");
+        assert!(reconciler.doubt_again(Instant::now() + Duration::from_hours(1)));
+        reconciler.plan(Because::Doubt).await.unwrap();
+        while let Some(progress) = reconciler.run.next().await {
+            reconciler.happened(Some(progress));
+        }
+        assert_eq!(recorded(&reconciler), ["a", "b"]);
+        assert_eq!(reconciler.doubts.next(), None);
     }
 }

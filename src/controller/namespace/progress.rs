@@ -118,13 +118,7 @@ impl NamespaceTask {
     fn again_at(&mut self, address: &Address, reason: Reason, now: Instant) -> Option<Instant> {
         match reason {
             Reason::CustomResourceDefinitionDeleted => Some(Self::crd_again(now)),
-            Reason::OperationFailed
-            | Reason::Forbidden
-            | Reason::AlreadyExists
-            | Reason::DriverFault
-            | Reason::InternalError
-            | Reason::PreconditionFailed
-            | Reason::PostconditionFailed => {
+            _ if retry::may_pass(reason) => {
                 let draw = self.context.engine.random.number();
                 let tracked = self.tracked.entry(address.clone()).or_default();
                 // One that is held has its own time already.
