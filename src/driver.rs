@@ -12,6 +12,7 @@ pub mod registry;
 mod arguments;
 pub mod kubernetes_object;
 pub mod scripted;
+pub mod provider;
 pub mod terraform_data;
 
 use std::sync::Arc;
@@ -25,6 +26,7 @@ use crate::model::{
 };
 
 pub use kubernetes_object::KubernetesObject;
+pub use provider::{ProviderOptions, Providers};
 pub use publish::Publisher;
 pub use published_files::PublishedFiles;
 pub use registry::Registry;
@@ -81,6 +83,9 @@ pub struct ApplyResponse {
     /// Others take part in what the object becomes, so it may differ from its plan, as with the legacy type system of
     /// the plugin protocol: differences are no fault of the driver.
     pub tolerant: bool,
+    /// Nobody can tell whether the call did its work: who was called is gone, or did not answer. The intent stays open,
+    /// and recovery finds out.
+    pub unsettled: bool,
 }
 
 /// What recovery can do about a create whose outcome a crash left open.

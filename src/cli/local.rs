@@ -17,7 +17,7 @@ use super::situation::Situation;
 use super::state::records::{Editor, Records};
 use crate::driver::hook::exec::ExecHooks;
 use crate::driver::kubernetes_object::{KubernetesObject, OwnerScope};
-use crate::driver::{PublishedFiles, Registry};
+use crate::driver::{ProviderOptions, Providers, PublishedFiles, Registry};
 use crate::execute::{self, Engine, HolderState, Limits, Recovery};
 use crate::load::{self, Config, Instance};
 use crate::model::{Address, Diagnostics, Holder, Reason, Recorded, Stored, Value};
@@ -227,7 +227,9 @@ async fn drivers(files: &Files, owner: &str) -> anyhow::Result<Registry> {
         Some(path) => KubernetesObject::as_client(cluster::client_of(path).await?, scope, clock),
     };
     let published = PublishedFiles::beside(&files.state, owner);
-    Ok(Registry::built_in(kubernetes).publishing_to(Arc::new(published)))
+    let options = ProviderOptions { working_folder: std::env::current_dir().ok() };
+    let providers = Providers::new(options, Arc::new(SystemClock));
+    Ok(Registry::built_in(kubernetes).publishing_to(Arc::new(published)).with_providers(Arc::new(providers)))
 }
 
 /// Settles what a crash left open, as far as that can be done now. Gives when the rest may be tried again.

@@ -43,6 +43,7 @@ impl From<DriverError> for Failure {
             // Permissions and foreign objects change outside of the Resource, so they are looked at again.
             ErrorKind::Forbidden => (Reason::Forbidden, true),
             ErrorKind::AlreadyExists => (Reason::AlreadyExists, true),
+            ErrorKind::Unavailable => (Reason::ProviderNotReady, true),
         };
         let mut message = match &error.path {
             Some(path) => format!("{}: {}", below_config(path), error.message),

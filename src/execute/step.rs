@@ -270,6 +270,17 @@ pub(crate) async fn call(driver: &dyn Driver, context: &CallContext, request: Ap
     response
 }
 
+/// The response, unless nobody can tell what the call has done: then its intent stays open.
+pub(crate) fn settled(before: &Stored, response: ApplyResponse) -> Result<ApplyResponse, Unfinished> {
+    if !response.unsettled {
+        return Ok(response);
+    }
+    let mut failure = response.error.map_or_else(|| Failure::driver("the driver gave no answer"), Failure::from);
+    failure.message = format!("whether it was done is not known: {}", failure.message);
+    failure.retryable = true;
+    Err(Unfinished { fate: Fate::Kept(before.clone()), failure })
+}
+
 /// Writes what a step came to. When even that fails the intent stays open, and recovery settles it.
 pub(crate) async fn write_result(engine: &Engine, before: &Stored, record: Record) -> Result<Stored, Unfinished> {
     let record = Arc::new(record);

@@ -29,6 +29,9 @@ pub struct PlanResponse {
     /// What the object will be found by when that is known before it exists. Two objects with one fixed identity
     /// cannot exist at the same time, so create-before-destroy is refused for them.
     pub identity: Option<Value>,
+    /// The driver has checked the plan by the rules of its protocol, which know more than values tell: against the
+    /// configuration, the prior object and the plan before, and which attributes force a replacement.
+    pub checked: bool,
 }
 
 /// An object as a driver reports it.
@@ -55,6 +58,8 @@ pub enum ErrorKind {
     Forbidden,
     /// An object of that name is there and not ours.
     AlreadyExists,
+    /// The provider itself cannot be used: no program, no start, or settings that it refuses. Nothing was asked of it.
+    Unavailable,
 }
 
 /// A failed call: one line, without sensitive values.

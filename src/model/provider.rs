@@ -11,7 +11,7 @@ use super::Value;
 
 /// A provider: which program it is, as a `Provider` names it. A copy goes into the record of every object, so that a
 /// destroy needs nothing that can be gone first.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Provider {
     /// The name of the `Provider`.
@@ -36,7 +36,7 @@ pub struct Provider {
 }
 
 /// Where the program of a provider comes from.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Package {
     /// The registry that its address names.

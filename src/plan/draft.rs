@@ -116,8 +116,12 @@ impl Block {
             ErrorKind::InvalidConfig => Reason::InvalidConfig,
             ErrorKind::Forbidden => Reason::Forbidden,
             ErrorKind::AlreadyExists => Reason::AlreadyExists,
+            ErrorKind::Unavailable => Reason::ProviderNotReady,
         };
-        let mut diagnostic = Diagnostic::error(address, reason, what).because(error.message);
+        let mut diagnostic = match error.kind {
+            ErrorKind::Unavailable => Diagnostic::error(address, reason, error.message),
+            _ => Diagnostic::error(address, reason, what).because(error.message),
+        };
         diagnostic.path = error.path.map(|path| super::conform::below_config(&path));
         diagnostic.hint = error.hint;
         Self::broken(diagnostic)

@@ -352,17 +352,17 @@ fn judge(scene: &Scene<'_>, id: Id, progress: &mut Progress, response: PlanRespo
     let response = marked(response, &progress.config, &schema);
     let old = prior(subject, progress);
     let planned_from = old.as_ref().filter(|_| progress.replacement.is_none());
-    contract::check_planned(
-        subject.address,
-        &progress.config,
-        &response.planned,
-        planned_from.map(|object| &object.value),
-    )?;
+    let before = planned_from.map(|object| &object.value);
+    if !response.checked {
+        contract::check_planned(subject.address, &progress.config, &response.planned, before)?;
+    }
     let Some(base) = planned_from else {
         return Ok(decided(made(scene, id, progress, response, old)));
     };
-    let paths = response.requires_replace.clone();
-    let paths = contract::forcing(subject.address, &schema, paths, &base.value, &response.planned)?;
+    let mut paths = response.requires_replace.clone();
+    if !response.checked {
+        paths = contract::forcing(subject.address, &schema, paths, &base.value, &response.planned)?;
+    }
     let ignored = subject.instance.map_or(&[][..], |instance| &instance.ignore_changes);
     let unchanged = ignore::restore(response.planned.clone(), &base.value, ignored, &schema);
     let equal = unchanged.same(&base.value) && !unchanged.has_unknown();

@@ -12,6 +12,7 @@ mod importing;
 mod inputs;
 mod problems;
 mod selecting;
+mod providers;
 mod publish;
 mod sandbox;
 mod saved;

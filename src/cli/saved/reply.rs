@@ -51,6 +51,8 @@ pub struct Answer {
     requires_replace: Vec<String>,
     private: String,
     identity: Option<String>,
+    #[serde(default)]
+    checked: bool,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -69,6 +71,7 @@ enum Kind {
     InvalidConfig,
     Forbidden,
     AlreadyExists,
+    Unavailable,
 }
 
 /// Something that a driver replies, which can be kept.
@@ -141,6 +144,7 @@ impl Kept for PlanResponse {
             requires_replace: self.requires_replace.iter().map(ToString::to_string).collect(),
             private: BASE64_STANDARD.encode(&self.private),
             identity: self.identity.as_ref().map(keep_value).transpose().ok()?,
+            checked: self.checked,
         }))
     }
 
@@ -155,6 +159,7 @@ impl Kept for PlanResponse {
                 .collect::<Option<_>>()?,
             private: recall_bytes(&answer.private)?,
             identity: answer.identity.as_deref().map(recall_value).transpose().ok()?,
+            checked: answer.checked,
         })
     }
 }
@@ -167,6 +172,7 @@ pub fn refused(error: &DriverError) -> Reply {
         ErrorKind::InvalidConfig => Kind::InvalidConfig,
         ErrorKind::Forbidden => Kind::Forbidden,
         ErrorKind::AlreadyExists => Kind::AlreadyExists,
+        ErrorKind::Unavailable => Kind::Unavailable,
     };
     let path = error.path.as_ref().map(ToString::to_string);
     Reply::Failed(Refusal { kind, message: error.message.clone(), path, hint: error.hint.clone() })
@@ -181,6 +187,7 @@ impl Refusal {
             Kind::InvalidConfig => ErrorKind::InvalidConfig,
             Kind::Forbidden => ErrorKind::Forbidden,
             Kind::AlreadyExists => ErrorKind::AlreadyExists,
+            Kind::Unavailable => ErrorKind::Unavailable,
         };
         let path = self.path.as_ref().and_then(|path| path.parse().ok());
         DriverError { kind, message: self.message.clone(), path, hint: self.hint.clone() }
@@ -210,7 +217,7 @@ mod tests {
         let state = Some(ObjectState { value: value.clone(), private: private.clone(), identity: identity.clone() });
         assert_eq!(Option::<ObjectState>::recall(&state.keep().unwrap()).unwrap(), state);
         let requires_replace = vec![Path::default().name("rule").index(0).name("port")];
-        let answer = PlanResponse { planned: value, requires_replace, private, identity };
+        let answer = PlanResponse { planned: value, requires_replace, private, identity, checked: false };
         let recalled = PlanResponse::recall(&answer.keep().unwrap()).unwrap();
         assert_eq!(format!("{recalled:?}"), format!("{answer:?}"));
         let address = "web[0]".parse().unwrap();

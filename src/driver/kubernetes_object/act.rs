@@ -244,7 +244,7 @@ impl KubernetesObject {
             call.left(&last);
         }
         // Webhooks and controllers have a say in what an object becomes.
-        ApplyResponse { object: Some(object::state(&last, &work.manifest)), error, tolerant: true }
+        ApplyResponse { object: Some(object::state(&last, &work.manifest)), error, tolerant: true, unsettled: false }
     }
 
     /// Follows the object until kstatus says that it is current. `last` is the last state seen.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::finalize::finalize;
-use super::{Fate, StepTask, Unfinished, call, conditions, hooks, made_object, write_result};
+use super::{Fate, StepTask, Unfinished, call, conditions, hooks, made_object, settled, write_result};
 use crate::driver::{ApplyRequest, ApplyResponse};
 use crate::execute::Engine;
 use crate::execute::failure::Failure;
@@ -94,6 +94,7 @@ pub(crate) async fn settle_create(
     replace_requested: &Arc<str>,
     keep_open: Option<KeepOpen<'_>>,
 ) -> Result<Fate, Unfinished> {
+    let response = settled(before, response)?;
     let mut record = before.record.as_ref().clone();
     let Some(intent) = record.intent.take() else {
         return Err(Failure::internal("a create is settled that was never intended").into());

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::finalize::rehearse;
-use super::{Fate, StepTask, Unfinished, call, hooks, seen_object, with_wait, write_result};
+use super::{Fate, StepTask, Unfinished, call, hooks, seen_object, settled, with_wait, write_result};
 use crate::driver::{ApplyRequest, ApplyResponse, CallContext, Driver};
 use crate::execute::failure::Failure;
 use crate::execute::{Engine, publish};
@@ -94,6 +94,7 @@ pub(crate) async fn settle_destroy(
     removed: Removed,
     response: ApplyResponse,
 ) -> Result<Fate, Unfinished> {
+    let response = settled(before, response)?;
     let mut record = before.record.as_ref().clone();
     record.intent = None;
     let Some(error) = response.error else {

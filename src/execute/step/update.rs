@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::create::broken_promise;
 use super::finalize::finalize;
-use super::{Fate, StepTask, Unfinished, call, conditions, hooks, made_object, write_result};
+use super::{Fate, StepTask, Unfinished, call, conditions, hooks, made_object, settled, write_result};
 use crate::driver::{ApplyRequest, ApplyResponse};
 use crate::execute::failure::Failure;
 use crate::model::{ObjectState, Operation, Record, RecordedObject, Stored};
@@ -54,6 +54,7 @@ async fn settle_update(
     response: ApplyResponse,
     timeout: Duration,
 ) -> Result<Fate, Unfinished> {
+    let response = settled(before, response)?;
     let mut record = before.record.as_ref().clone();
     let intent = record.intent.take();
     let planned = intent.as_ref().and_then(|intent| intent.planned.clone());

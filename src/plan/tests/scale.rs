@@ -60,8 +60,13 @@ pub(super) fn plan(world: &World) -> Plan {
                     let id = request.prior.as_ref().and_then(|prior| prior.value.get("id")).cloned();
                     let planned = request.config.with("id", id.unwrap_or(Value::Unknown));
                     let identity = None;
-                    let response =
-                        PlanResponse { planned, requires_replace: Vec::new(), private: Arc::new([]), identity };
+                    let response = PlanResponse {
+                        planned,
+                        requires_replace: Vec::new(),
+                        private: Arc::new([]),
+                        identity,
+                        checked: false,
+                    };
                     Reply::Planned(Vec::new(), Ok(Some(response)))
                 }
             };

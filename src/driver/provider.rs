@@ -1,0 +1,220 @@
+//! Terraform's and OpenTofu's providers as drivers: every type that no built-in driver serves.
+//!
+//! A provider is a program that runs beside us, once for each configuration. What it says is checked here, by the rules
+//! of its protocol, before anybody relies on it.
+
+mod object;
+mod private;
+mod program;
+mod schema;
+mod served;
+mod sessions;
+mod told;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use jiff::SignedDuration;
+
+use super::{ApplyRequest, ApplyResponse, CallContext, CreateRecovery, Driver};
+use crate::model::{
+    Diagnostics, DriverError, ErrorKind, ObjectState, PlanRequest, PlanResponse, Provider, ProviderUse, RecordedObject,
+    Schema, Value,
+};
+use crate::process::Clock;
+use object::Object;
+use served::Served;
+use sessions::Sessions;
+
+pub use sessions::ProviderOptions;
+
+/// Serves the types of all providers.
+pub struct Providers {
+    clock: Arc<dyn Clock>,
+    sessions: Sessions,
+    /// What is known of each provider: it was asked once.
+    served: Mutex<BTreeMap<Arc<str>, Known>>,
+    /// The settings that hold now, by the name of their `ProviderConfig`.
+    settled: Mutex<BTreeMap<Arc<str>, Arc<ProviderUse>>>,
+    /// The providers that there are now, by name.
+    current: Mutex<BTreeMap<Arc<str>, Arc<Provider>>>,
+}
+
+/// A provider that was asked what it serves.
+#[derive(Clone)]
+struct Known {
+    provider: Arc<Provider>,
+    answer: Result<Arc<Served>, DriverError>,
+}
+
+impl Providers {
+    /// No provider is started yet.
+    pub fn new(options: ProviderOptions, clock: Arc<dyn Clock>) -> Self {
+        Self {
+            sessions: Sessions::new(options),
+            clock,
+            served: Mutex::default(),
+            settled: Mutex::default(),
+            current: Mutex::default(),
+        }
+    }
+
+    fn known(&self, provider: &Provider) -> Option<Known> {
+        let provider = self.current(provider);
+        let known = lock(&self.served).get(&provider.name).cloned();
+        known.filter(|known| *known.provider == *provider)
+    }
+
+    /// The provider of that name as it is given now; else as it was recorded.
+    fn current(&self, provider: &Provider) -> Arc<Provider> {
+        let current = lock(&self.current).get(&provider.name).cloned();
+        current.filter(|current| current.source == provider.source).unwrap_or_else(|| Arc::new(provider.clone()))
+    }
+
+    /// The settings to call a provider with: those that hold now, when there are any of that name.
+    fn settings(&self, context: &CallContext) -> Result<Arc<ProviderUse>, DriverError> {
+        let missing = || told::fault(format!("no provider is known for the type `{}`", context.type_name));
+        let used = context.provider.as_ref().ok_or_else(missing)?;
+        let settled = lock(&self.settled).get(&used.name).cloned();
+        let used =
+            settled.filter(|settled| settled.provider.source == used.provider.source).unwrap_or_else(|| used.clone());
+        let provider = self.current(&used.provider);
+        if *provider == *used.provider {
+            return Ok(used);
+        }
+        Ok(Arc::new(ProviderUse { provider, ..used.as_ref().clone() }))
+    }
+
+    /// Asks a provider what it serves, unless it was asked before.
+    async fn ask(&self, provider: &Arc<Provider>) -> Result<Arc<Served>, DriverError> {
+        if let Some(known) = self.known(provider)
+            && known.answer.is_ok()
+        {
+            return known.answer;
+        }
+        let answer = self.sessions.describe(provider).await.map(Arc::new);
+        let known = Known { provider: Arc::clone(provider), answer: answer.clone() };
+        lock(&self.served).insert(provider.name.clone(), known);
+        answer
+    }
+
+    /// A configured provider, to be called about an object.
+    async fn object<'a>(&self, context: &'a CallContext) -> Result<Object<'a>, DriverError> {
+        let used = self.settings(context)?;
+        let served = self.ask(&used.provider).await?;
+        let kind = served.resource(&context.type_name)?.ok_or_else(|| unserved(&used.provider, context))?;
+        let client = self.sessions.configured(&used, &served).await?;
+        Ok(Object { client: self.within(client, context), kind, plans_destroys: served.plans_destroys(), context })
+    }
+
+    fn within(&self, client: crate::plugin::Client, context: &CallContext) -> crate::plugin::Client {
+        let left = context.deadline.duration_since(self.clock.now()).max(SignedDuration::from_secs(1));
+        client.within(left.unsigned_abs())
+    }
+}
+
+fn unserved(provider: &Provider, context: &CallContext) -> DriverError {
+    let message = format!("the provider `{}` has no type `{}`", provider.name, context.type_name);
+    DriverError { kind: ErrorKind::Terminal, message, path: None, hint: None }
+}
+
+/// A lock is never held over a call, so a poisoned one holds what it should.
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+impl Driver for Providers {
+    fn schema(&self, type_name: &str, provider: Option<&Provider>) -> Option<Arc<Schema>> {
+        let served = self.known(provider?)?.answer.ok()?;
+        Some(served.resource(type_name).ok()??.outline.clone())
+    }
+
+    fn prepare<'a>(&'a self, providers: &'a [Arc<Provider>], settled: &'a [Arc<ProviderUse>]) -> BoxFuture<'a, ()> {
+        async move {
+            {
+                let mut current = lock(&self.settled);
+                current.extend(settled.iter().map(|used| (used.name.clone(), Arc::clone(used))));
+                let mut providers = lock(&self.current);
+                providers.extend(settled.iter().map(|used| (used.provider.name.clone(), Arc::clone(&used.provider))));
+            }
+            let all = providers.iter().map(|provider| self.current(provider));
+            let all: Vec<Arc<Provider>> = all.collect();
+            futures::future::join_all(all.iter().map(|provider| self.ask(provider))).await;
+        }
+        .boxed()
+    }
+
+    fn fault(&self, provider: &Provider) -> Option<DriverError> {
+        self.known(provider)?.answer.err()
+    }
+
+    fn validate<'a>(
+        &'a self,
+        context: &'a CallContext,
+        config: &'a Value,
+    ) -> BoxFuture<'a, Result<Diagnostics, DriverError>> {
+        async move { self.object(context).await?.validate(config).await }.boxed()
+    }
+
+    fn read<'a>(
+        &'a self,
+        context: &'a CallContext,
+        object: &'a RecordedObject,
+    ) -> BoxFuture<'a, Result<Option<ObjectState>, DriverError>> {
+        async move { self.object(context).await?.read(object).await }.boxed()
+    }
+
+    fn plan<'a>(
+        &'a self,
+        context: &'a CallContext,
+        request: PlanRequest,
+    ) -> BoxFuture<'a, Result<PlanResponse, DriverError>> {
+        async move { self.object(context).await?.plan(request).await }.boxed()
+    }
+
+    fn apply<'a>(&'a self, context: &'a CallContext, request: ApplyRequest) -> BoxFuture<'a, ApplyResponse> {
+        async move {
+            match self.object(context).await {
+                Ok(object) => object.apply(request).await,
+                Err(error) => ApplyResponse { error: Some(error), ..ApplyResponse::default() },
+            }
+        }
+        .boxed()
+    }
+
+    fn import<'a>(
+        &'a self,
+        context: &'a CallContext,
+        id: &'a str,
+    ) -> BoxFuture<'a, Result<Option<ObjectState>, DriverError>> {
+        async move { self.object(context).await?.import(id).await }.boxed()
+    }
+
+    fn create_recovery(&self) -> CreateRecovery {
+        // A provider finds objects by the ids that it gives them, and of an unfinished create nobody has one.
+        CreateRecovery::Unknown
+    }
+
+    fn find_created<'a>(
+        &'a self,
+        _: &'a CallContext,
+        _: &'a Value,
+    ) -> BoxFuture<'a, Result<Option<ObjectState>, DriverError>> {
+        async { Err(told::fault("providers cannot look for what they may have made")) }.boxed()
+    }
+
+    fn concurrency(&self) -> Option<usize> {
+        // Each configuration has a limit of its own.
+        None
+    }
+
+    fn configuration<'a>(&'a self, context: &'a CallContext) -> BoxFuture<'a, Result<Arc<str>, DriverError>> {
+        async move { Ok(self.settings(context)?.digest.clone()) }.boxed()
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        self.sessions.close().boxed()
+    }
+}

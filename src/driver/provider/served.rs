@@ -1,0 +1,55 @@
+//! What a provider serves, as it tells once when it is asked.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use super::schema::{self, ResourceType};
+use super::{lock, told};
+use crate::cty::schema::Block;
+use crate::model::DriverError;
+use crate::plugin::schema::{IdentitySchema, ProviderSchema};
+
+/// The schemas of a provider. One of a type is worked out when it is first needed: large providers have a thousand.
+#[derive(Debug)]
+pub(super) struct Served {
+    told: ProviderSchema,
+    identities: BTreeMap<String, IdentitySchema>,
+    settings: Block,
+    types: Mutex<BTreeMap<Arc<str>, Option<Arc<ResourceType>>>>,
+}
+
+impl Served {
+    /// From what a provider tells.
+    pub fn new(told: ProviderSchema, identities: BTreeMap<String, IdentitySchema>) -> Result<Self, DriverError> {
+        let settings = told.provider().map_err(|error| told::fault(error.to_string()))?;
+        let settings = schema::block(&settings.block).map_err(|error| told::fault(error.to_string()))?;
+        Ok(Self { told, identities, settings, types: Mutex::default() })
+    }
+
+    /// The schema of its settings.
+    pub fn settings(&self) -> &Block {
+        &self.settings
+    }
+
+    /// Whether it takes part in planning a destroy.
+    pub fn plans_destroys(&self) -> bool {
+        self.told.capabilities.plan_destroy
+    }
+
+    /// Whether each of its processes must be asked for its schema before anything else.
+    pub fn wants_to_be_asked(&self) -> bool {
+        !self.told.capabilities.schema_is_optional
+    }
+
+    /// A resource type; `None` when it has none of that name.
+    pub fn resource(&self, type_name: &str) -> Result<Option<Arc<ResourceType>>, DriverError> {
+        if let Some(known) = lock(&self.types).get(type_name) {
+            return Ok(known.clone());
+        }
+        let told = self.told.resource(type_name).map_err(|error| told::fault(error.to_string()))?;
+        let made = told.map(|told| ResourceType::new(&told, self.identities.get(type_name)).map(Arc::new));
+        let made = made.transpose().map_err(|error| told::fault(format!("the type `{type_name}`: {error}")))?;
+        lock(&self.types).insert(type_name.into(), made.clone());
+        Ok(made)
+    }
+}

@@ -1,0 +1,148 @@
+//! Real providers, from documents in a folder to files on the disk.
+
+use std::fs;
+
+use super::sandbox::Sandbox;
+use crate::providers;
+
+/// The example, with the providers that the test suite has built.
+fn example() -> Sandbox {
+    let sandbox = Sandbox::of_example("providers");
+    install(&sandbox, &["random", "tls", "local", "time"]);
+    sandbox
+}
+
+/// Writes documents of providers whose programs are those of the test suite.
+fn install(sandbox: &Sandbox, names: &[&str]) {
+    let document = |name: &&str| {
+        let program = providers::program(name);
+        let head = "---\napiVersion: purlin.dev/v1alpha1\nkind: Provider\nmetadata:";
+        format!("{head} {{ name: {name} }}\nspec: {{ package: {{ path: '{}' }} }}\n", program.display())
+    };
+    sandbox.write("files/providers.yaml", &names.iter().map(document).collect::<String>());
+}
+
+/// The steps in the order in which they ended.
+fn finished(sandbox: &Sandbox, arguments: &[&str]) -> Vec<String> {
+    let events = sandbox.events(arguments);
+    let ended = events.iter().filter(|event| event["event"] == "finished");
+    let failed: Vec<_> = events.iter().filter(|event| event["event"] == "failed").collect();
+    assert!(failed.is_empty(), "{failed:?}");
+    ended.map(|event| event["node"].as_str().unwrap().to_owned()).collect()
+}
+
+const APPLY: &[&str] = &["apply", "-f", "files", "--yes", "-o", "json"];
+
+fn actions(sandbox: &Sandbox) -> Vec<String> {
+    let plan = sandbox.json(&["plan", "-f", "files", "-o", "json"]);
+    let changes = plan["changes"].as_array().unwrap().iter().filter(|change| change["action"] != "NoOp");
+    let told = |change: &serde_json::Value| {
+        let order = change["order"].as_str().map_or_else(String::new, |order| format!(" {order}"));
+        format!("{} {}{order}", change["address"].as_str().unwrap(), change["action"].as_str().unwrap())
+    };
+    changes.map(told).collect()
+}
+
+fn files(sandbox: &Sandbox) -> Vec<String> {
+    let Ok(entries) = fs::read_dir(sandbox.path("site")) else { return Vec::new() };
+    entries.map(|entry| fs::read_to_string(entry.unwrap().path()).unwrap()).collect()
+}
+
+#[test]
+fn the_example_lives_through_everything_a_user_does() {
+    let sandbox = example();
+    // What hangs on something that is not made yet is planned with it, and nothing is left to do afterwards.
+    assert_eq!(actions(&sandbox).len(), 5);
+    assert_eq!(finished(&sandbox, APPLY).len(), 5);
+    assert_eq!(actions(&sandbox), [""; 0]);
+    let first = files(&sandbox);
+    assert!(matches!(&first[..], [text] if text.starts_with("-----BEGIN CERTIFICATE-----")), "{first:?}");
+
+    // A key that is rotated is there before the old one goes, since the certificate needs it then.
+    let site = fs::read_to_string(sandbox.path("files/site.yaml")).unwrap();
+    sandbox.write("files/site.yaml", &site.replace("generation: \"1\"", "generation: \"2\""));
+    assert_eq!(
+        actions(&sandbox),
+        [
+            "certificate Replace CreateFirst",
+            "key Replace CreateFirst",
+            "rotation Replace CreateFirst",
+            "settings Replace DestroyFirst"
+        ]
+    );
+    let done = finished(&sandbox, APPLY);
+    let at =
+        |node: &str| done.iter().position(|one| one.starts_with(node)).unwrap_or_else(|| panic!("{node}: {done:?}"));
+    assert!(at("key create") < at("certificate create"));
+    assert!(at("certificate create") < at("certificate destroy"));
+    assert!(at("certificate destroy") < at("key destroy"));
+    assert_eq!(actions(&sandbox), [""; 0]);
+    let second = files(&sandbox);
+    assert!(second.len() == 1 && second != first, "{second:?}");
+
+    // Somebody deletes the file.
+    fs::remove_dir_all(sandbox.path("site")).unwrap();
+    assert_eq!(actions(&sandbox), ["settings Create"]);
+    finished(&sandbox, APPLY);
+    assert_eq!(files(&sandbox), second);
+
+    // No secret is shown anywhere.
+    let key = sandbox.ok(&["state", "show", "key", "-f", "files"]);
+    assert!(!key.contains("PRIVATE KEY") && key.contains("sensitive"), "{key}");
+
+    sandbox.ok(&["destroy", "-f", "files", "--yes"]);
+    assert_eq!(files(&sandbox), [""; 0]);
+    assert_eq!(sandbox.recorded(), [""; 0]);
+}
+
+#[test]
+fn what_is_wrong_is_told_where_it_is_and_the_rest_goes_on() {
+    let sandbox = Sandbox::new();
+    install(&sandbox, &["random"]);
+    let resource = |name: &str, spec: &str| {
+        format!("---\napiVersion: purlin.dev/v1alpha1\nkind: Resource\nmetadata: {{ name: {name} }}\nspec: {spec}\n")
+    };
+    let resources = [
+        resource("good", "{ type: random_pet, config: {} }"),
+        resource("misspelt", "{ type: random_pet, config: { lenght: 2 } }"),
+        resource("mistyped", "{ type: random_pet, config: { length: many } }"),
+        resource("missing", "{ type: random_shuffle, config: {} }"),
+        resource("refused", "{ type: random_password, config: { length: 0 } }"),
+        resource("computed", "{ type: random_pet, config: { id: x } }"),
+        resource("no-type", "{ type: random_cat, config: {} }"),
+        resource("no-provider", "{ type: cloud_disk, config: {} }"),
+        resource("no-config", "{ type: random_pet, providerConfigRef: { name: nobody }, config: {} }"),
+        resource("set-up", "{ type: random_pet, providerConfigRef: { name: odd }, config: {} }"),
+        "---\napiVersion: purlin.dev/v1alpha1\nkind: ProviderConfig\nmetadata: { name: odd }\nspec: { provider: { name: random }, config: { region: x } }\n".to_owned(),
+        resource("absent", "{ type: absent_thing, config: {} }"),
+        "---\napiVersion: purlin.dev/v1alpha1\nkind: Provider\nmetadata: { name: absent }\nspec: { package: { path: nowhere } }\n".to_owned(),
+        resource("foreign", "{ type: shell_script, config: {} }"),
+        "---\napiVersion: purlin.dev/v1alpha1\nkind: Provider\nmetadata: { name: shell }\nspec: { package: { path: /bin/true } }\n".to_owned(),
+    ];
+    sandbox.write("files/all.yaml", &resources.concat());
+    let ran = sandbox.run(&["apply", "-f", "files", "--yes"]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert_eq!(sandbox.recorded(), ["good"]);
+    let plan = sandbox.json(&["plan", "-f", "files", "-o", "json"]);
+    let told: Vec<String> = plan["diagnostics"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| format!("{}: {}\n", one["address"].as_str().unwrap_or("-"), one["summary"].as_str().unwrap()))
+        .collect();
+    let folder = sandbox.path("files").display().to_string();
+    let told = told.concat().replace(&folder, "FILES");
+    expect_test::expect![[r#"
+        absent: the provider `absent` cannot be used: there is no program of the provider `absent`: files/nowhere: No such file or directory (os error 2)
+        computed: spec.config.id: is computed by the provider and cannot be set
+        foreign: the provider `shell` cannot be used: the provider shell did not start: it ended without a handshake: exit status: 0
+        missing: spec.config.input: is required, but not set
+        misspelt: spec.config.lenght: is no attribute of this type
+        mistyped: spec.config.length: must be a number, not a text
+        no-config: spec.providerConfigRef.name: there is no ProviderConfig `nobody`
+        no-provider: spec.type: no provider serves the type `cloud_disk`
+        no-type: spec.type: the provider `random` has no type `random_cat`
+        refused: spec.config.length: Invalid Attribute Value: Attribute length value must be at least 1, got: 0
+        set-up: the settings `odd` are not valid: spec.config.region: there is no such argument
+    "#]].assert_eq(&told);
+}
