@@ -158,7 +158,7 @@ pub fn read(sources: &[PathBuf]) -> Wanted {
         return Wanted::default();
     }
     let load::Loaded { config, namespace, diagnostics, digest } = load::read(sources);
-    let problems = config.incomplete.iter().cloned().chain(diagnostics).collect();
+    let problems = config.unread().cloned().chain(diagnostics).collect();
     Wanted { config, namespace, problems, digest }
 }
 

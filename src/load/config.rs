@@ -8,7 +8,7 @@ use super::expression::Variable;
 use super::{
     Condition, Family, Hook, Inputs, Provided, ProviderConfig, ProviderSpec, Publication, Repetition, Template,
 };
-use crate::model::{Address, Diagnostics, Path, Segment, Source, Value};
+use crate::model::{Address, Diagnostic, Diagnostics, Path, Segment, Source, Value};
 
 /// What one namespace wants, by address.
 #[derive(Clone, Debug, Default)]
@@ -26,6 +26,13 @@ pub struct Config {
     pub provider_configs: BTreeMap<Arc<str>, Arc<ProviderConfig>>,
     /// Errors that hold back every orphan's destruction: part of the source could not be read.
     pub incomplete: Diagnostics,
+}
+
+impl Config {
+    /// What could not be read and belongs to no Resource; the errors of Resources are told with them.
+    pub fn unread(&self) -> impl Iterator<Item = &Diagnostic> {
+        self.incomplete.iter().filter(|problem| problem.address.is_none())
+    }
 }
 
 /// One wanted instance.

@@ -84,6 +84,12 @@ fn decode_tree(tree: &Tree, told: Diagnostics, file: &Arc<str>, interner: &mut I
                 .error(tree.line, "the document has no `kind`")
                 .hint("every document begins with `apiVersion` and `kind`"),
         ),
+        // Somebody misspelt it, and wants the object all the same.
+        _ if closest(group, [api::GROUP]).is_some() => Manifest::Unreadable(
+            reading
+                .error(tree.line_of(&field(&["apiVersion"])), format!("apiVersion: `{version}` is not served"))
+                .hint(format!("did you mean `{}`?", api::API_VERSION)),
+        ),
         ("", "Namespace") => namespace(tree),
         ("", "ConfigMap") => reading.data(tree, DataKind::ConfigMap),
         ("", "Secret") => reading.data(tree, DataKind::Secret),

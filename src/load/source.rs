@@ -213,9 +213,12 @@ fn assemble(manifests: Vec<Manifest>, incomplete: Diagnostics) -> Loaded {
                 if let Some(problem) = other_namespace(&mut namespace, named, instance.source.clone()) {
                     instance.problems.push(Diagnostic { address: Some(instance.address.clone()), ..problem });
                 }
-                // An object that was to be moved here must not be taken for one that nobody wants.
-                let moved_from = decode::field(&["metadata", "annotations", api::MOVED_FROM]);
-                let unclear = instance.problems.iter().filter(|problem| problem.path.as_ref() == Some(&moved_from));
+                // An object that was to be moved here, or is meant by a name that is none, must not be taken for one
+                // that nobody wants.
+                let which = [["metadata", "annotations", api::MOVED_FROM].as_slice(), &["metadata", "name"]];
+                let which = which.map(decode::field);
+                let is_unclear = |problem: &&Diagnostic| problem.path.as_ref().is_some_and(|at| which.contains(at));
+                let unclear = instance.problems.iter().filter(is_unclear);
                 loaded.config.incomplete.extend(unclear.cloned());
                 resources.push(*instance);
             }

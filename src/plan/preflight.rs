@@ -117,7 +117,10 @@ fn record_problem(scene: &Scene<'_>, subject: Subject<'_>, excused: bool) -> Opt
             Diagnostic::error(address, Reason::RecordMissing, what).hint(hint)
         });
     };
-    if let Some(instance) = subject.instance.filter(|instance| instance.type_name != record.type_name)
+    // A type that cannot be read is told as such.
+    if let Some(instance) = subject.instance
+        && !instance.type_name.is_empty()
+        && instance.type_name != record.type_name
         && scene.options.mode == Mode::Normal
     {
         let what = format!("the record of this name is of type `{}`, not `{}`", record.type_name, instance.type_name);

@@ -124,6 +124,7 @@ fn a_bad_value_has_its_line() {
               a.yaml:17: b: spec.timeouts.read: `0s` is no duration longer than nothing (hint: write it as `30m` or `1h30m`)
               a.yaml:15: b: spec.config.y: `${count.index}` at column 1: `count` has no value here: it tells the instances of a `count` family apart (hint: give the Resource `count`)
               a.yaml:12: b: spec.config.x: `b` refers to itself (hint: an object can only use values of other objects)
+            incomplete: a.yaml:3: Web_1: metadata.name: `Web_1` is no DNS label (hint: at most 63 lower-case letters, digits and `-`, beginning and ending with a letter or digit)
         "#]],
     );
 }

@@ -322,7 +322,7 @@ impl Stage {
         sections.push(("moves", moves.iter().map(show::move_of).collect()));
         sections.push(("plan", show::plan(&plan, options.show_values)));
         sections.push(("graph", show::graph(&graph)));
-        let told = diagnostics.iter().chain(&config.incomplete).chain(&plan.diagnostics).chain(&warnings);
+        let told = diagnostics.iter().chain(config.unread()).chain(&plan.diagnostics).chain(&warnings);
         sections.push(("diagnostics", told.map(show::diagnostic).collect()));
         let journal = process.engine.journal.clone();
         match self.survive(execute::carry_out(journal.as_ref(), run.records_mut(), &moves)).await {
