@@ -1,7 +1,7 @@
 //! Provider plugins: Terraform's and OpenTofu's providers, driven directly over the plugin protocol, versions 5 and 6.
 //!
 //! [`Client`] is one running provider: it starts the process, agrees on a protocol and on TLS, and has one method for
-//! each call. Values go through as bytes: what they mean, and what a
+//! each call. [`Pool`] keeps a process for each configuration. Values go through as bytes: what they mean, and what a
 //! provider may answer, is for `driver`.
 //!
 //! A plugin is a program of somebody else. It may hang, crash, write anything anywhere, and keep children; none of that
@@ -21,6 +21,7 @@ pub mod launcher;
 mod messages;
 mod method;
 mod output;
+mod pool;
 mod process;
 mod reattach;
 pub mod schema;
@@ -41,6 +42,7 @@ pub use diagnostic::Diagnostic;
 pub use error::{PluginError, StartError};
 pub use handshake::InvalidHandshake;
 pub use launch::{Confine, Launch, Limits};
+pub use pool::{Key, Lease, Pool, PoolSettings};
 pub use reattach::{REATTACH_PROVIDERS, ReattachTarget, reattach_targets};
 
 /// The version of the provider protocol.

@@ -9,6 +9,8 @@ use std::time::Duration;
 
 use prost::Message;
 
+use crate::model::Severity;
+
 use super::calls::identity_message;
 use super::connection::Connection;
 use super::diagnostic::diagnostics;
@@ -67,6 +69,16 @@ impl Client {
     /// Whether its process runs and its connection holds.
     pub fn is_alive(&self) -> bool {
         self.connection.is_alive()
+    }
+
+    /// Whether no call runs in it, not even one that nobody waits for.
+    pub fn is_idle(&self) -> bool {
+        self.connection.is_idle()
+    }
+
+    /// What to tell somebody who finds that it is gone.
+    pub(super) fn last_error(&self) -> PluginError {
+        self.connection.last_error()
     }
 
     /// Everything it tells about itself. Older providers want to be asked once in each process, before anything else
@@ -136,6 +148,28 @@ impl Client {
         };
         let answer: raw::CheckResponse = self.call(method::CONFIGURE_PROVIDER, request).await?;
         Ok(diagnostics(answer.diagnostics))
+    }
+
+    /// Checks a configuration and configures the provider with it; gives the warnings. What the provider has against it
+    /// is [`PluginError::Refused`].
+    pub async fn set_up(&self, config: Msgpack) -> Result<Vec<Diagnostic>, PluginError> {
+        let mut warnings = Vec::new();
+        warnings.extend(
+            self.accepted(method::VALIDATE_PROVIDER_CONFIG, self.validate_provider_config(config.clone()).await?)?,
+        );
+        warnings.extend(self.accepted(method::CONFIGURE_PROVIDER, self.configure(config).await?)?);
+        Ok(warnings)
+    }
+
+    fn accepted(&self, method: Method, said: Vec<Diagnostic>) -> Result<Vec<Diagnostic>, PluginError> {
+        if said.iter().any(|diagnostic| diagnostic.severity == Severity::Error) {
+            return Err(PluginError::Refused {
+                provider: self.name().to_owned(),
+                call: method.name,
+                diagnostics: said,
+            });
+        }
+        Ok(said)
     }
 
     /// Brings a recorded state into the form of the present schema. To be called also when the version is the present

@@ -84,6 +84,17 @@ impl Connection {
         !ended && !self.broken.load(Ordering::Relaxed)
     }
 
+    /// Whether no call runs in it.
+    pub(super) fn is_idle(&self) -> bool {
+        self.permits.available_permits() == self.limits.in_flight.max(1)
+    }
+
+    /// What to tell somebody who finds that it is gone.
+    pub(super) fn last_error(&self) -> PluginError {
+        let crash = self.process.as_ref().and_then(Process::crash).unwrap_or_default();
+        PluginError::Crashed { provider: self.name.clone(), call: "an earlier call", crash }
+    }
+
     /// Makes a call that ends when nobody waits for it any more.
     pub(super) async fn call<Q, A>(&self, method: Method, request: Q, limit: Duration) -> Result<A, PluginError>
     where

@@ -43,6 +43,16 @@ pub(super) fn path(path: raw::AttributePath) -> Path {
     Path(segments.collect())
 }
 
+/// The first error in one line.
+pub(super) fn first_error(diagnostics: &[Diagnostic]) -> String {
+    let Some(first) = diagnostics.iter().find(|diagnostic| diagnostic.severity == Severity::Error) else {
+        return "it does not say why".to_owned();
+    };
+    let place = first.path.as_ref().map(|path| format!("{path}: ")).unwrap_or_default();
+    let detail = if first.detail.is_empty() { String::new() } else { format!(": {}", first.detail) };
+    format!("{place}{}{detail}", first.summary).split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -66,6 +66,16 @@ pub enum PluginError {
         /// Its words.
         why: String,
     },
+    /// It has something against its configuration.
+    #[error("the provider {provider} refuses its configuration: {}", super::diagnostic::first_error(.diagnostics))]
+    Refused {
+        /// The provider.
+        provider: String,
+        /// The method.
+        call: &'static str,
+        /// All that it says. May hold sensitive values.
+        diagnostics: Vec<super::Diagnostic>,
+    },
     /// It failed too often lately, so it is not started again yet.
     #[error("{last} (it failed {failures} times in a row; the next start is at {until})")]
     BackingOff {

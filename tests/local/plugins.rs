@@ -1,8 +1,14 @@
 //! Provider plugins as processes: how they come up, answer, hang, crash and go, with real providers.
 
+mod calls;
+mod corner;
+mod pooling;
 mod starting;
+mod trouble;
 
+use std::fs;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use purlin::plugin::{Client, Launch, Msgpack};
 
@@ -24,15 +30,18 @@ async fn started(name: &str) -> Client {
     Client::start(&launch(name)).await.unwrap()
 }
 
-/// An object whose attributes have these encoded values.
-fn object(attributes: &[(&str, &[u8])]) -> Msgpack {
-    let mut attributes = attributes.to_vec();
-    attributes.sort_unstable_by_key(|(name, _)| *name);
-    let mut bytes = Vec::new();
-    rmp::encode::write_map_len(&mut bytes, attributes.len() as u32).unwrap();
-    for (name, value) in attributes {
-        rmp::encode::write_str(&mut bytes, name).unwrap();
-        bytes.extend_from_slice(value);
+/// The object without attributes.
+fn nothing() -> Msgpack {
+    Msgpack(vec![0x80])
+}
+
+/// Waits until a process has ended: it is not there, or nobody has asked for its exit code yet.
+async fn gone(process: u32) {
+    let runs = || {
+        let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+        stat.rsplit(") ").next().is_some_and(|rest| !rest.is_empty() && !rest.starts_with('Z'))
+    };
+    while runs() {
+        tokio::time::sleep(Duration::from_millis(2)).await;
     }
-    Msgpack(bytes)
 }

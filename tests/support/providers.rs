@@ -10,24 +10,26 @@ use std::path::PathBuf;
 
 use programs::{Program, ensure};
 
-const PUBLISHED: &[Program] = &[
+const PROVIDERS: &[Program] = &[
     provider("providers/random", "github.com/terraform-providers/terraform-provider-random", "random"),
     provider("providers/time", "github.com/hashicorp/terraform-provider-time", "time"),
     provider("providers/tls", "github.com/hashicorp/terraform-provider-tls", "tls"),
     provider("providers/local", "github.com/terraform-providers/terraform-provider-local", "local"),
     provider("providers/kubectl", "github.com/gavinbunney/terraform-provider-kubectl", "kubectl"),
     provider("providers/kafka", "github.com/Mongey/terraform-provider-kafka", "kafka"),
+    provider("providers/corner", ".", "corner"),
+    provider("providers/legacy", ".", "legacy"),
 ];
 
 const fn provider(module: &'static str, package: &'static str, name: &'static str) -> Program {
     Program { module, package, name }
 }
 
-/// The program of a provider: `random`, `time`, `tls`, `local`, `kubectl`, `kafka`.
+/// The program of a provider: `random`, `time`, `tls`, `local`, `kubectl`, `kafka`, and our own `corner` and `legacy`.
 ///
 /// # Panics
 /// If there is no such provider, or it cannot be built.
 pub(crate) fn program(name: &str) -> PathBuf {
-    let known = PUBLISHED.iter().find(|program| program.name == name);
+    let known = PROVIDERS.iter().find(|program| program.name == name);
     ensure(known.unwrap_or_else(|| panic!("no provider {name} in tests/providers")))
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use purlin::plugin::schema::Nesting;
 use purlin::plugin::{Client, Protocol};
 
-use super::{launch, object, of, started};
+use super::{gone, launch, nothing, of, started};
 
 #[tokio::test]
 async fn a_real_provider_tells_its_schema_over_mutual_tls() {
@@ -22,7 +22,7 @@ async fn a_real_provider_tells_its_schema_over_mutual_tls() {
     assert!(keepers.optional && !keepers.computed);
     assert_eq!(keepers.r#type, br#"["map","string"]"#);
     assert_eq!(schema.resource("random_nothing").unwrap(), None);
-    assert_eq!(client.configure(object(&[])).await.unwrap(), []);
+    assert_eq!(client.configure(nothing()).await.unwrap(), []);
     client.close().await;
     assert!(!client.is_alive());
 }
@@ -54,7 +54,7 @@ async fn refusal(program: &Path) -> String {
     Client::start(&launch).await.err().expect("it is no provider").to_string()
 }
 
-fn script(folder: &Path, text: &str) -> std::path::PathBuf {
+pub(super) fn script(folder: &Path, text: &str) -> std::path::PathBuf {
     let path = folder.join("provider");
     fs::write(&path, format!("#!/bin/sh\n{text}\n")).unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
@@ -102,15 +102,4 @@ async fn a_program_that_stays_silent_is_ended_at_the_limit() {
     assert_eq!(told, "the provider odd did not start: it did not tell its address within 2 s");
     assert_eq!(fs::read_dir(&launch.runtime_folder).unwrap().count(), 0, "its folder is gone");
     gone(fs::read_to_string(out).unwrap().trim().parse().unwrap()).await;
-}
-
-/// Waits until a process has ended: it is not there, or nobody has asked for its exit code yet.
-pub(super) async fn gone(process: u32) {
-    let runs = || {
-        let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
-        stat.rsplit(") ").next().is_some_and(|rest| !rest.is_empty() && !rest.starts_with('Z'))
-    };
-    while runs() {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
 }

@@ -1,0 +1,216 @@
+//! The provider `corner` with its folder, and one call after the other for an object of it.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use purlin::cty::{self, Type, Value, json::Unsupported};
+use purlin::plugin::schema::{Attribute, Block, Nesting};
+use purlin::plugin::{
+    Applied, ApplyResourceChange, Client, Encoded, Launch, Msgpack, PlanResourceChange, Planned, PluginError,
+    ReadAnswer, ReadResource,
+};
+use serde_json::json;
+
+use super::launch;
+
+/// A running `corner`.
+pub(super) struct Corner {
+    pub(super) client: Client,
+    types: BTreeMap<String, Type>,
+    folder: tempfile::TempDir,
+}
+
+/// An object of it.
+#[derive(Clone, Debug)]
+pub(super) struct Object {
+    pub(super) state: Value,
+    pub(super) private: Vec<u8>,
+    pub(super) identity: Option<Encoded>,
+}
+
+impl Corner {
+    pub(super) async fn start() -> Self {
+        Self::with(launch("corner"), json!({})).await
+    }
+
+    /// A provider with settings; `corner` and `legacy` get their folder as well.
+    pub(super) async fn with(launch: Launch, mut settings: serde_json::Value) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        if ["corner", "legacy"].contains(&launch.name.as_str()) {
+            settings["folder"] = json!(folder.path());
+        }
+        let client = Client::start(&launch).await.unwrap();
+        let (schema, said) = client.schema().await.unwrap();
+        assert!(said.is_empty(), "{said:?}");
+        let names: Vec<String> = schema.resource_types().map(str::to_owned).collect();
+        let resource = |name: &str| implied(&schema.resource(name).unwrap().unwrap().block);
+        let mut types: BTreeMap<_, _> = names.iter().map(|name| (name.clone(), resource(name))).collect();
+        if let Some(lookup) = schema.data_source("corner_lookup").unwrap() {
+            types.insert("corner_lookup".into(), implied(&lookup.block));
+        }
+        let provider = implied(&schema.provider().unwrap().block);
+        client.set_up(encoded(&filled(settings, &provider), &provider)).await.unwrap();
+        Self { client, types, folder }
+    }
+
+    pub(super) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// The objects that exist.
+    pub(super) fn objects(&self) -> usize {
+        let markers = ["started", "release"];
+        let files = fs::read_dir(self.folder()).unwrap().map(|entry| entry.unwrap().file_name());
+        files.filter(|name| !markers.iter().any(|marker| name == marker)).count()
+    }
+
+    pub(super) fn type_of(&self, name: &str) -> &Type {
+        &self.types[name]
+    }
+
+    pub(super) fn value(&self, name: &str, config: serde_json::Value) -> Value {
+        filled(config, self.type_of(name))
+    }
+
+    pub(super) fn encoded(&self, name: &str, value: &Value) -> Msgpack {
+        encoded(value, self.type_of(name))
+    }
+
+    pub(super) fn decoded(&self, name: &str, value: &Encoded) -> Value {
+        match value {
+            Encoded::Msgpack(bytes) => cty::msgpack::decode(bytes, self.type_of(name)).unwrap(),
+            Encoded::Json(bytes) => cty::json::decode(bytes, self.type_of(name), Unsupported::Refuse).unwrap(),
+        }
+    }
+
+    /// Plans to make, or change, an object. What is computed is proposed as it was, and otherwise as configured.
+    pub(super) async fn plan(
+        &self,
+        name: &str,
+        prior: Option<&Object>,
+        config: &Value,
+    ) -> Result<Planned, PluginError> {
+        let state = prior.map_or(Value::Null, |prior| prior.state.clone());
+        let kept = |attribute: &str| state.get(attribute).filter(|_| ["id", "token"].contains(&attribute)).cloned();
+        let Value::Object(attributes) = config else { panic!("an object") };
+        let proposed = attributes.iter().map(|(attribute, value)| {
+            (attribute.clone(), if value.is_null() { kept(attribute).unwrap_or_default() } else { value.clone() })
+        });
+        let request = PlanResourceChange {
+            type_name: name.into(),
+            prior: self.encoded(name, &state),
+            proposed: self.encoded(name, &Value::object(proposed)),
+            config: self.encoded(name, config),
+            prior_private: prior.map(|prior| prior.private.clone()).unwrap_or_default(),
+            prior_identity: None,
+        };
+        self.client.plan_resource_change(request).await
+    }
+
+    pub(super) fn application(
+        &self,
+        name: &str,
+        prior: Option<&Object>,
+        config: &Value,
+        planned: &Planned,
+    ) -> ApplyResourceChange {
+        let state = prior.map_or(Value::Null, |prior| prior.state.clone());
+        ApplyResourceChange {
+            type_name: name.into(),
+            prior: self.encoded(name, &state),
+            planned: self.encoded(name, &self.decoded(name, &planned.state)),
+            config: self.encoded(name, config),
+            planned_private: planned.private.clone(),
+            planned_identity: None,
+        }
+    }
+
+    /// Plans and applies.
+    pub(super) async fn change(
+        &self,
+        name: &str,
+        prior: Option<&Object>,
+        config: serde_json::Value,
+    ) -> Result<Applied, PluginError> {
+        let config = self.value(name, config);
+        let planned = self.plan(name, prior, &config).await?;
+        assert!(planned.diagnostics.is_empty(), "{:?}", planned.diagnostics);
+        self.client.apply_resource_change(self.application(name, prior, &config, &planned)).await
+    }
+
+    /// Makes an object without any trouble.
+    pub(super) async fn create(&self, name: &str, config: serde_json::Value) -> Object {
+        let applied = self.change(name, None, config).await.unwrap();
+        assert!(applied.diagnostics.is_empty(), "{:?}", applied.diagnostics);
+        self.object(name, applied)
+    }
+
+    pub(super) fn object(&self, name: &str, applied: Applied) -> Object {
+        Object { state: self.decoded(name, &applied.state), private: applied.private, identity: applied.identity }
+    }
+
+    pub(super) async fn read(&self, name: &str, object: &Object) -> Result<ReadAnswer, PluginError> {
+        let request = ReadResource {
+            type_name: name.into(),
+            state: self.encoded(name, &object.state),
+            private: object.private.clone(),
+            identity: None,
+        };
+        self.client.read_resource(request).await
+    }
+
+    pub(super) async fn destroy(&self, name: &str, object: &Object) -> Result<Applied, PluginError> {
+        let request = ApplyResourceChange {
+            type_name: name.into(),
+            prior: self.encoded(name, &object.state),
+            planned: Msgpack::null(),
+            config: Msgpack::null(),
+            planned_private: object.private.clone(),
+            planned_identity: None,
+        };
+        self.client.apply_resource_change(request).await
+    }
+
+    /// Waits until a call has come to its slow part.
+    pub(super) async fn at_work(&self) {
+        while !self.folder().join("started").exists() {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    }
+}
+
+fn encoded(value: &Value, ty: &Type) -> Msgpack {
+    Msgpack(cty::msgpack::encode(value, ty).unwrap())
+}
+
+/// The value of an object's type, with null for what is not given.
+fn filled(mut given: serde_json::Value, ty: &Type) -> Value {
+    let Type::Object(attributes) = ty else { panic!("an object's type") };
+    for name in attributes.keys() {
+        given.as_object_mut().unwrap().entry(name.as_ref()).or_insert(serde_json::Value::Null);
+    }
+    cty::json::decode(given.to_string().as_bytes(), ty, Unsupported::Refuse).unwrap()
+}
+
+fn implied(block: &Block) -> Type {
+    let attributes = block.attributes.iter().map(|attribute| (attribute.name.clone(), type_of(attribute)));
+    let blocks = block.blocks.iter().map(|nested| (nested.name.clone(), nest(nested.nesting, implied(&nested.block))));
+    Type::object(attributes.chain(blocks))
+}
+
+fn type_of(attribute: &Attribute) -> Type {
+    let Some(nested) = &attribute.nested else { return Type::from_json(&attribute.r#type).unwrap() };
+    let attributes = nested.attributes.iter().map(|attribute| (attribute.name.clone(), type_of(attribute)));
+    nest(nested.nesting, Type::object(attributes))
+}
+
+fn nest(nesting: Nesting, inner: Type) -> Type {
+    match nesting {
+        Nesting::Single | Nesting::Group => inner,
+        Nesting::List => Type::List(inner.into()),
+        Nesting::Set => Type::Set(inner.into()),
+        Nesting::Map => Type::Map(inner.into()),
+    }
+}

@@ -1,0 +1,252 @@
+//! Providers that fail: what the caller learns, and what goes on.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use purlin::plugin::{Client, Confine, PluginError, reattach_targets};
+use serde_json::json;
+
+use super::corner::Corner;
+use super::starting::script;
+use super::{gone, launch, of};
+use crate::providers;
+
+#[tokio::test]
+async fn a_panic_ends_all_calls_with_its_text_and_place() {
+    let corner = Corner::start().await;
+    let seen = corner.create("corner_trouble", json!({"on_read": "slow"})).await;
+    let (read, applied) = tokio::join!(corner.read("corner_trouble", &seen), async {
+        corner.at_work().await;
+        corner.change("corner_trouble", None, json!({"on_create": "panic"})).await
+    });
+    for (error, call) in [(read.err(), "ReadResource"), (applied.err(), "ApplyResourceChange")] {
+        let error = error.unwrap();
+        let text = error.to_string();
+        let begin = format!(
+            "the provider corner ended during {call}: exit status: 2: panic: the provider panics as asked \
+             (at purlin.dev/purlin/tests/providers/corner/trouble.go:"
+        );
+        assert!(text.starts_with(&begin) && error.is_fatal(), "{text}");
+        let PluginError::Crashed { crash, .. } = error else { panic!("{text}") };
+        assert!(crash.trace.iter().any(|line| line.starts_with("goroutine ")), "{crash:?}");
+    }
+    assert!(!corner.client.is_alive());
+    let later = corner.client.schema().await.unwrap_err().to_string();
+    assert!(later.contains("ended during GetProviderSchema: exit status: 2: panic: "), "{later}");
+    assert_eq!(corner.objects(), 2, "the object was made before the panic");
+}
+
+#[tokio::test]
+async fn an_exit_is_told_with_the_last_words() {
+    let corner = Corner::start().await;
+    let error = corner.change("corner_trouble", None, json!({"on_create": "exit"})).await.unwrap_err();
+    let expected = "the provider corner ended during ApplyResourceChange: exit status: 3: giving up as asked";
+    assert_eq!(error.to_string(), expected);
+}
+
+#[tokio::test]
+async fn a_call_that_hangs_ends_at_its_limit_and_disturbs_no_other() {
+    let corner = Corner::start().await;
+    let config = corner.value("corner_trouble", json!({"on_plan": "hang"}));
+    let ty = "corner_trouble";
+    let request = purlin::plugin::PlanResourceChange {
+        type_name: ty.into(),
+        prior: purlin::plugin::Msgpack::null(),
+        proposed: corner.encoded(ty, &config),
+        config: corner.encoded(ty, &config),
+        prior_private: Vec::new(),
+        prior_identity: None,
+    };
+    let limited = corner.client.within(Duration::from_millis(300));
+    let error = limited.plan_resource_change(request).await.unwrap_err();
+    assert_eq!(error.to_string(), "the provider corner did not answer PlanResourceChange within 300 ms");
+    assert!(!error.is_fatal() && corner.client.is_alive());
+    let other = corner.create(ty, json!({"text": "t"})).await;
+    assert!(corner.destroy(ty, &other).await.unwrap().state.is_null());
+    let process = corner.client.process_id().unwrap();
+    corner.client.close().await;
+    gone(process).await;
+}
+
+#[tokio::test]
+async fn a_slow_apply_is_stopped_and_its_object_is_kept() {
+    let corner = Corner::start().await;
+    let (applied, ()) = tokio::join!(corner.change("corner_trouble", None, json!({"on_create": "slow"})), async {
+        corner.at_work().await;
+        assert_eq!(corner.client.stop().await.unwrap(), None);
+    });
+    let applied = applied.unwrap();
+    assert_eq!(applied.diagnostics[0].summary, "It was stopped");
+    assert!(!applied.state.is_null());
+    // The process serves on.
+    corner.create("corner_trouble", json!({})).await;
+    corner.client.close().await;
+}
+
+#[tokio::test]
+async fn an_apply_that_nobody_waits_for_goes_on() {
+    let corner = Corner::start().await;
+    tokio::select! {
+        _ = corner.change("corner_trouble", None, json!({"on_create": "slow"})) => panic!("it is slow"),
+        () = corner.at_work() => {}
+    }
+    // A cancelled call would have ended by the time another one is answered.
+    corner.client.schema().await.unwrap();
+    assert!(!corner.client.is_idle());
+    fs::write(corner.folder().join("release"), "").unwrap();
+    while !corner.client.is_idle() {
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    assert!(corner.client.is_alive());
+    assert_eq!(corner.objects(), 1);
+    corner.client.close().await;
+}
+
+#[tokio::test]
+async fn a_change_that_fails_halfway_gives_state_and_error() {
+    let corner = Corner::start().await;
+    let applied = corner.change("corner_trouble", None, json!({"on_create": "partial"})).await.unwrap();
+    assert!(!applied.state.is_null());
+    assert_eq!(applied.diagnostics[0].path.as_ref().unwrap().to_string(), "on_create");
+    let applied = corner.change("corner_trouble", None, json!({"on_create": "error"})).await.unwrap();
+    assert!(applied.state.is_null());
+    assert_eq!(corner.objects(), 1);
+    corner.client.close().await;
+}
+
+#[tokio::test]
+async fn a_refused_configuration_is_told_with_its_place() {
+    let mut launch = launch("corner");
+    launch.name = "corner of this test".into();
+    let client = Client::start(&launch).await.unwrap();
+    // Three attributes: `fail`, `folder` and `secret`.
+    let config = b"\x83\xa4fail\xa8no money\xa6folder\xc0\xa6secret\xc0".to_vec();
+    let error = client.set_up(purlin::plugin::Msgpack(config)).await.unwrap_err();
+    let expected = "the provider corner of this test refuses its configuration: \
+                    fail: The configuration is refused: no money";
+    assert_eq!(error.to_string(), expected);
+    client.close().await;
+}
+
+#[tokio::test]
+async fn secrets_are_taken_out_of_what_a_provider_writes() {
+    let mut launch = launch("corner");
+    launch.mask = Arc::new(|line: &str| line.replace("hunter2", "(sensitive)"));
+    let corner = Corner::with(launch, json!({"secret": "hunter2"})).await;
+    let error = corner.change("corner_trouble", None, json!({"on_create": "exit"})).await.unwrap_err();
+    let PluginError::Crashed { crash, .. } = error else { panic!("{error}") };
+    assert!(crash.trace.contains(&"connecting with password (sensitive)".to_owned()), "{crash:?}");
+    assert!(!crash.trace.iter().any(|line| line.contains("hunter2")), "{crash:?}");
+}
+
+#[tokio::test]
+async fn a_plugin_gets_a_clean_environment() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut launch = of("odd", script(folder.path(), "env > \"$OUT\""));
+    let out = folder.path().join("environment");
+    launch.environment.insert("OUT".into(), out.to_str().unwrap().into());
+    launch.environment.insert("CLOUD_REGION".into(), "north".into());
+    // Its certificate has lines that look like variables.
+    launch.tls = false;
+    Client::start(&launch).await.err().unwrap();
+    let seen = fs::read_to_string(out).unwrap();
+    let names: Vec<&str> = seen.lines().filter_map(|line| line.split_once('=')).map(|(name, _)| name).collect();
+    assert!(names.contains(&"CLOUD_REGION") && names.contains(&"PATH") && names.contains(&"TF_PLUGIN_MAGIC_COOKIE"));
+    let known = [
+        "PATH",
+        "HOME",
+        "LANG",
+        "TZ",
+        "SSL_CERT_FILE",
+        "SSL_CERT_DIR",
+        "HTTP_PROXY",
+        "HTTPS_PROXY",
+        "NO_PROXY",
+        "http_proxy",
+        "https_proxy",
+        "no_proxy",
+        "TMPDIR",
+        "TF_PLUGIN_MAGIC_COOKIE",
+        "TF_LOG_SDK",
+        "CLOUD_REGION",
+        "OUT",
+        "PWD",
+        "OLDPWD",
+        "SHLVL",
+        "_",
+    ];
+    let strange: Vec<_> = names.iter().filter(|name| !known.contains(name) && !name.starts_with("PLUGIN_")).collect();
+    assert!(strange.is_empty(), "{strange:?}");
+}
+
+#[tokio::test]
+async fn a_confined_plugin_reaches_only_what_it_is_given() {
+    let (given, secret) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    fs::write(secret.path().join("token"), "hunter2").unwrap();
+    let text = "cat \"$TOKEN\" > \"$OUT\" 2>&1; echo more >> \"$OUT\"; echo x > \"$TMPDIR/x\" && echo own >> \"$OUT\"";
+    let mut launch = of("odd", script(secret.path(), text));
+    launch.environment.insert("TOKEN".into(), secret.path().join("token").to_str().unwrap().into());
+    launch.environment.insert("OUT".into(), given.path().join("out").to_str().unwrap().into());
+    let mut confine = Confine::system();
+    confine.write.push(given.path().into());
+    launch.confine = Some(confine);
+    Client::start(&launch).await.err().unwrap();
+    let seen = fs::read_to_string(given.path().join("out")).unwrap();
+    assert!(seen.contains("Permission denied") && seen.ends_with("more\nown\n"), "{seen}");
+}
+
+#[tokio::test]
+async fn a_real_provider_works_confined() {
+    let mut launch = launch("random");
+    launch.confine = Some(Confine::system());
+    let client = Client::start(&launch).await.unwrap();
+    client.schema().await.unwrap();
+    client.close().await;
+}
+
+#[tokio::test]
+async fn a_plugin_ends_when_the_process_that_started_it_is_killed() {
+    let folder = tempfile::tempdir().unwrap();
+    let pid = folder.path().join("pid");
+    let plugin = script(folder.path(), "echo $$ > \"$OUT.new\"; mv \"$OUT.new\" \"$OUT\"; exec sleep 600");
+    let line = "\"$PURLIN\" launch-plugin --parent $$ -- \"$PLUGIN\" & wait";
+    let mut parent = Command::new("sh")
+        .args(["-c", line])
+        .env("PURLIN", env!("CARGO_BIN_EXE_purlin"))
+        .env("PLUGIN", &plugin)
+        .env("OUT", &pid)
+        .spawn()
+        .unwrap();
+    while !pid.exists() {
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    let process: u32 = fs::read_to_string(&pid).unwrap().trim().parse().unwrap();
+    assert!(fs::exists(format!("/proc/{process}")).unwrap());
+    parent.kill().unwrap();
+    parent.wait().unwrap();
+    gone(process).await;
+}
+
+#[tokio::test]
+async fn a_provider_in_a_debugger_is_used_and_left_alone() {
+    let mut debugged = Command::new(providers::program("corner"))
+        .arg("-debug")
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(debugged.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let line = lines.find(|line| line.contains("TF_REATTACH_PROVIDERS=")).unwrap();
+    let text = line.trim().strip_prefix("TF_REATTACH_PROVIDERS='").unwrap().trim_end_matches('\'');
+    let targets = reattach_targets(text).unwrap();
+    let target = &targets["registry.opentofu.org/purlin/corner"];
+    let client = Client::reattach(&of("corner", ""), target).await.unwrap();
+    assert!(client.schema().await.unwrap().0.resource_types().any(|name| name == "corner_thing"));
+    client.close().await;
+    assert_eq!(debugged.try_wait().unwrap(), None, "it serves on");
+    debugged.kill().unwrap();
+    debugged.wait().unwrap();
+}
