@@ -2,6 +2,7 @@
 
 mod cases;
 mod diagrams;
+mod families;
 mod judge;
 mod plain;
 mod scale;

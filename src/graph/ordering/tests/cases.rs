@@ -60,7 +60,7 @@ fn is_acyclic(lists: &[Vec<u32>]) -> bool {
 }
 
 /// Gives every object its effective flag.
-fn inherit(objects: &mut [Object], flags: &[bool]) {
+pub(super) fn inherit(objects: &mut [Object], flags: &[bool]) {
     let wide = |list: &[u32]| list.iter().map(|&at| at as usize).collect::<Vec<_>>();
     let subject = |(object, &flag): (&Object, &bool)| Subject {
         wanted: object.wanted,
@@ -92,10 +92,9 @@ fn object(fate: Fate, wants: &[u32], used: &[u32]) -> Object {
     }
 }
 
-#[test]
-fn every_case_of_three_objects_follows_the_rules() {
+/// Shows every case of three objects, and which of them are recorded.
+pub(super) fn every_case(mut look: impl FnMut(&[Object], &[bool])) {
     let (fates, graphs) = (fates(), graphs());
-    let mut cases = 0_usize;
     for number in 0..fates.len().pow(3) {
         let chosen = [0, 1, 2].map(|at| fates[number / fates.len().pow(at) % fates.len()]);
         let flags = chosen.map(|fate| fate.flag);
@@ -107,13 +106,21 @@ fn every_case_of_three_objects_follows_the_rules() {
             for used in graphs.iter().filter(|graph| says(graph, &|from, _| chosen[from].recorded)) {
                 let mut objects = [0, 1, 2].map(|at| object(chosen[at], &wants[at], &used[at]));
                 inherit(&mut objects, &flags);
-                cases += 1;
-                if let Err(broken) = judge(&objects) {
-                    panic!("{broken}\n{objects:#?}");
-                }
+                look(&objects, &chosen.map(|fate| fate.recorded));
             }
         }
     }
+}
+
+#[test]
+fn every_case_of_three_objects_follows_the_rules() {
+    let mut cases = 0_usize;
+    every_case(|objects, _| {
+        cases += 1;
+        if let Err(broken) = judge(objects) {
+            panic!("{broken}\n{objects:#?}");
+        }
+    });
     eprintln!("{cases} cases");
     assert!(cases > 172_840);
 }
@@ -130,7 +137,7 @@ impl Dice {
         (mixed ^ mixed >> 31) % sides
     }
 
-    fn one_in(&mut self, sides: u64) -> bool {
+    pub(super) fn one_in(&mut self, sides: u64) -> bool {
         self.roll(sides) == 0
     }
 
@@ -153,8 +160,8 @@ impl Dice {
     }
 }
 
-/// A random situation of four to seven objects.
-fn situation(seed: u64, with_leftovers: bool, with_running: bool) -> Vec<Object> {
+/// A random situation of four to seven objects, the flags that they have of their own, and which are recorded.
+pub(super) fn situation(seed: u64, with_leftovers: bool, with_running: bool) -> (Vec<Object>, Vec<bool>, Vec<bool>) {
     let mut dice = Dice(seed);
     let count = 4 + dice.roll(4) as usize;
     let fates = fates();
@@ -188,12 +195,12 @@ fn situation(seed: u64, with_leftovers: bool, with_running: bool) -> Vec<Object>
     }
     let flags: Vec<bool> = chosen.iter().map(|fate| fate.flag && dice.one_in(2)).collect();
     inherit(&mut objects, &flags);
-    objects
+    (objects, flags, chosen.iter().map(|fate| fate.recorded).collect())
 }
 
 fn check(seeds: std::ops::Range<u64>, with_leftovers: bool, with_running: bool) {
     for seed in seeds {
-        let objects = situation(seed, with_leftovers, with_running);
+        let (objects, ..) = situation(seed, with_leftovers, with_running);
         if let Err(broken) = judge(&objects) {
             panic!("seed {seed}: {broken}\n{objects:#?}");
         }
@@ -220,7 +227,7 @@ fn random_situations_with_running_steps_follow_the_rules() {
 fn in_a_hurry_there_is_no_ring_either() {
     let mut fell_back = 0;
     for seed in 0..5_000 {
-        let objects = situation(seed, seed % 2 == 0, false);
+        let (objects, ..) = situation(seed, seed % 2 == 0, false);
         let ordering = super::super::order_within(&objects, 0);
         let reach = super::judge::reach(&ordering);
         fell_back += ordering.fell_back.len();

@@ -28,6 +28,11 @@ pub(super) fn reach(ordering: &Ordering) -> Vec<u64> {
 
 /// Draws the graph and judges it. `Err` says which rule is broken.
 pub(super) fn judge(objects: &[Object]) -> Result<Ordering, String> {
+    judge_against(objects, objects)
+}
+
+/// Draws the graph of `drawn` and judges it by `objects`, which say the same without families.
+pub(super) fn judge_against(drawn: &[Object], objects: &[Object]) -> Result<Ordering, String> {
     let plain = plain::order(objects);
     if let Some(at) = (0..plain.steps.len()).find(|&at| plain.reach[at] >> at & 1 == 1) {
         let others =
@@ -35,7 +40,7 @@ pub(super) fn judge(objects: &[Object]) -> Result<Ordering, String> {
         return Err(format!("a ring in the plain reading: {:?}", others.map(|at| plain.steps[at]).collect::<Vec<_>>()));
     }
     let terms = Terms::new(objects);
-    let ordering = order(objects);
+    let ordering = order(drawn);
     let reach = reach(&ordering);
     if ordering.steps != plain.steps {
         return Err("the steps differ".to_owned());
