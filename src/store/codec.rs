@@ -5,9 +5,13 @@
 //! ```
 //!
 //! The body is what `write` produces, compressed with zstd when that makes it smaller. Values pass without loss:
-//! exact decimals, null and absent, unknown places, sensitive marks. A change of the body needs a new format number,
-//! and `read` goes on reading the older ones; the golden test holds that. An unknown number is refused, because a
-//! record that is half understood would be written back without the half that was not.
+//! exact decimals, null and absent, unknown places, sensitive marks. An unknown number is refused, because a record that
+//! is half understood would be written back without the half that was not.
+//!
+//! [`FORMAT`] is raised by whatever lets a body hold what readers of the present number would not understand: a field
+//! behind a new flag, a new tag, a new kind of anything. Without that an older program calls the record damaged, and
+//! sends its user to a backup instead of to the newer program. `read` goes on reading all older formats: what they
+//! lack is behind flags that they never set. A test fails when the bodies change, so that nobody has to remember this.
 
 mod read;
 mod write;
@@ -22,8 +26,8 @@ use std::cell::RefCell;
 use crate::model::{Record, Value};
 use crate::store::Strings;
 
-/// The format that is written.
-pub const FORMAT: u8 = 1;
+/// The format that is written. 2: whole families among dependencies, and all that has come behind flags before it.
+pub const FORMAT: u8 = 2;
 
 /// The body is compressed; its length stands before it, as four bytes.
 const COMPRESSED: u8 = 1;
@@ -46,7 +50,10 @@ const MAX_DEPTH: usize = 256;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CodecError {
     /// A newer version of Purlin wrote it.
-    #[error("it has format {found}, and this version of Purlin reads formats up to {FORMAT} (hint: use a newer one)")]
+    #[error(
+        "it was written by a newer purlin (format {found}, and this one reads formats up to {FORMAT}) (hint: use the \
+         version that wrote it, or a later one)"
+    )]
     NewerFormat {
         /// The format it has.
         found: u8,

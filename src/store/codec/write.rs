@@ -1,5 +1,5 @@
 //! Writes the body of a record: fields in a fixed order, numbers as LEB128, texts and bytes with their length.
-//! `read` is its mirror image; a change here is a change there, and of the format number.
+//! `read` is its mirror image; a change here is a change there, and of the format number (`super` tells when).
 
 use super::{CodecError, MAX_DEPTH};
 use crate::model::{
