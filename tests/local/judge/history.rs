@@ -38,6 +38,8 @@ pub(super) struct History {
     pub wish: Wish,
     /// Ids of things that somebody else destroyed.
     pub lost: BTreeSet<String>,
+    /// What is not made anew before somebody says so.
+    missing: BTreeSet<Address>,
     processes: usize,
     trouble: Trouble,
     /// What happened, for whoever has to find out why something went wrong.
@@ -59,6 +61,7 @@ struct Trouble {
 struct Aim {
     targets: BTreeSet<Address>,
     towards_nothing: bool,
+    only_reads: bool,
 }
 
 /// How a run ended.
@@ -97,6 +100,7 @@ impl History {
             journal: MemoryJournal::default(),
             wish: Wish::new(&dice),
             lost: BTreeSet::new(),
+            missing: BTreeSet::new(),
             processes: 0,
             trouble,
             trail: vec![format!("creates are recovered by {recovery:?}")],
@@ -109,7 +113,7 @@ impl History {
         for _ in 0..2 + self.dice.below(4) {
             for _ in 0..=self.dice.below(3) {
                 self.run(self.trouble).await?;
-                self.lose_something();
+                self.meddle();
             }
             self.wish.edit(&self.dice);
         }
@@ -127,12 +131,24 @@ impl History {
         self.trail.push(what.into());
     }
 
-    fn lose_something(&mut self) {
-        if !self.dice.chance(10) {
+    /// Others change and destroy things by hand, one or, seldom, nearly all.
+    fn meddle(&mut self) {
+        let things = self.world.things();
+        if self.dice.chance(10)
+            && let Some(thing) = self.dice.pick(&things)
+        {
+            let argument = ["label", "shape"][self.dice.below(2)];
+            self.note(format!("somebody else changes {argument} of {}", thing.id));
+            self.world.change(&thing.id, argument);
+        }
+        let many = self.dice.chance(1);
+        if !many && !self.dice.chance(10) {
             return;
         }
-        let things = self.world.things();
-        if let Some(thing) = self.dice.pick(&things) {
+        let one = self.dice.below(things.len());
+        let all = things.iter().enumerate().filter(|(at, _)| *at == one || (many && self.dice.chance(80)));
+        let all: Vec<_> = all.map(|(_, thing)| thing.clone()).collect();
+        for thing in &all {
             self.note(format!("somebody else destroys {}", thing.id));
             self.world.lose(&thing.id);
             self.lost.insert(thing.id.clone());
@@ -194,14 +210,15 @@ impl History {
         self.journal = self.journal.restarted(self.hook(trouble));
         self.world.set_failures(trouble.calls_fail);
         let total = [1, 3, 256][self.dice.below(3)];
-        Arc::new(Engine::new(
+        let engine = Engine::new(
             Registry::default().with(TYPE, Arc::clone(&self.world) as _),
             Arc::new(self.journal.clone()),
             Arc::clone(&self.clock) as _,
             Arc::clone(&self.dice) as _,
             Limits { total, ..Limits::default() },
             Holder { pod: "".into(), process: format!("process-{}", self.processes).into() },
-        ))
+        );
+        Arc::new(engine.with_hooks(Arc::clone(&self.world) as _))
     }
 
     fn hook(&self, trouble: Trouble) -> Hook {
@@ -357,7 +374,9 @@ impl History {
         let refresh = if is_troubled && self.dice.chance(20) { Refresh::None } else { Refresh::All };
         let addresses: Vec<Address> = config.instances.keys().cloned().collect();
         let replace = self.dice.pick(&addresses).filter(|_| is_troubled && self.dice.chance(5));
-        let replace: BTreeSet<Address> = replace.into_iter().cloned().collect();
+        let mut replace: BTreeSet<Address> = replace.into_iter().cloned().collect();
+        // Somebody has looked at it, and says that these are to be made anew.
+        replace.extend(std::mem::take(&mut self.missing));
         let aim = self.aim(&config, run, is_troubled);
         loop {
             let scope: BTreeSet<Address> = config.instances.keys().chain(run.records().keys()).cloned().collect();
@@ -365,7 +384,11 @@ impl History {
             let running = run.running(&scope);
             let recorded = run.records().clone();
             let options = PlanOptions {
-                mode: if aim.towards_nothing { Mode::Destroy } else { Mode::Normal },
+                mode: match (aim.towards_nothing, aim.only_reads) {
+                    (true, _) => Mode::Destroy,
+                    (_, true) => Mode::RefreshOnly,
+                    _ => Mode::Normal,
+                },
                 targets: aim.targets.clone(),
                 refresh: refresh.clone(),
                 replace: replace.clone(),
@@ -394,11 +417,14 @@ impl History {
                 requested: &replace,
                 targets: &aim.targets,
                 towards_nothing: aim.towards_nothing,
+                only_reads: aim.only_reads,
                 world: &self.world,
             };
             let ruled = view.ruled();
             let (permits, forgets) = view.judge(&ruled)?;
             let tape = Tape::new(&view, ruled);
+            let missing = plan.changes.iter().filter(|change| change.blocked == Some(Reason::MassDisappearance));
+            self.missing.extend(missing.map(|change| change.address.clone()));
             let going = running.iter().filter(|running| running.step.operation.removes());
             let going: BTreeSet<String> = going.map(|running| running.step.address.to_string()).collect();
             let carried = execute::carry_out(engine.journal.as_ref(), run.records_mut(), &moves);
@@ -424,6 +450,10 @@ impl History {
                 let wanted = self.wish.instances().into_iter();
                 let triggers = wanted.map(|x| (x.to_string(), self.wish.triggers(&x))).collect();
                 self.witness.triggers(triggers, &self.world.things());
+                let all = self.wish.instances().into_iter().chain(run.records().keys().cloned());
+                let drains =
+                    all.filter_map(|x| Some((x.to_string(), self.wish.wants.get(&*x.name)?.drain == Some(false))));
+                self.witness.drains(drains.collect());
                 return Ok(Some(tape));
             }
             self.note("  a step ended meanwhile: planned again");
@@ -448,8 +478,13 @@ impl History {
             }
         }
         aim.towards_nothing = self.dice.chance(4);
-        if !aim.targets.is_empty() || aim.towards_nothing {
-            let mode = if aim.towards_nothing { "to be destroyed" } else { "selected" };
+        aim.only_reads = !aim.towards_nothing && self.dice.chance(4);
+        if !aim.targets.is_empty() || aim.towards_nothing || aim.only_reads {
+            let mode = match (aim.towards_nothing, aim.only_reads) {
+                (true, _) => "to be destroyed",
+                (_, true) => "only read",
+                _ => "selected",
+            };
             self.note(format!("  {mode}: {:?}", aim.targets.iter().map(ToString::to_string).collect::<Vec<_>>()));
         }
         aim

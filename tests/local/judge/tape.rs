@@ -20,6 +20,8 @@ pub(super) struct Tape {
     finished: BTreeSet<Node>,
     /// Steps of other plans were running when this one was made, so the records told less than the planner knew.
     is_partial_view: bool,
+    /// Records follow what is read, and keep what they say besides.
+    only_reads: bool,
     steps: usize,
 }
 
@@ -39,7 +41,7 @@ impl Tape {
         let steps = steps.count();
         let inherited = view.running.iter().map(|running| running.step.address.clone()).collect();
         let (started, finished) = (BTreeSet::new(), BTreeSet::new());
-        Self { facts, first, waits, started, inherited, finished, is_partial_view, steps }
+        Self { facts, first, waits, started, inherited, finished, is_partial_view, only_reads: view.only_reads, steps }
     }
 
     pub(super) fn has_nothing_to_do(&self) -> bool {
@@ -86,7 +88,7 @@ impl Tape {
 
     /// The record names direct dependencies and carries the effective flag.
     fn is_recorded_as_it_must(&self, x: &Address, operation: Operation, records: &Recorded) -> Result<(), String> {
-        if operation.removes() || self.is_partial_view || !self.facts.wanted.contains(x) {
+        if operation.removes() || self.is_partial_view || self.only_reads || !self.facts.wanted.contains(x) {
             return Ok(());
         }
         let current = records.get(x).and_then(|stored| stored.record.current.clone());

@@ -95,6 +95,8 @@ impl History {
                 "an intent is open"
             } else if !record.deposed.is_empty() {
                 "a leftover is recorded"
+            } else if current.hooks_pending {
+                "hooks are said to be pending"
             } else if record.replacement_pending {
                 "a replacement is said to be pending"
             } else if current.status != ObjectStatus::Ready {

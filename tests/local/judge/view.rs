@@ -9,7 +9,7 @@ use purlin::model::{
 use purlin::plan::{Plan, RunningStep, select};
 
 use super::rules::{self, Facts, Node, Order, Reach};
-use super::wish::{Meant, NOTHING, Want, Wish};
+use super::wish::{Doubt, Meant, NOTHING, Want, Wish};
 use super::witness::Permit;
 use super::world::World;
 
@@ -26,6 +26,8 @@ pub(super) struct View<'a> {
     pub targets: &'a BTreeSet<Address>,
     /// Everything that the plan is about is to be destroyed.
     pub towards_nothing: bool,
+    /// Records follow what is read, and nothing is changed.
+    pub only_reads: bool,
     pub world: &'a World,
 }
 
@@ -59,7 +61,7 @@ impl View<'_> {
         }
         for (x, stored) in self.records {
             if let Some(current) = &stored.record.current {
-                facts.used.insert(x.clone(), Self::used(&current.dependencies));
+                facts.used.insert(x.clone(), self.used(&current.dependencies));
                 if current.create_before_destroy {
                     facts.flagged.insert(x.clone());
                 }
@@ -67,10 +69,10 @@ impl View<'_> {
             // What an open intent is about to make or change may use it by now.
             let intended = stored.record.intent.as_ref().and_then(|intent| intent.planned.as_ref());
             if let Some(planned) = intended {
-                facts.used.entry(x.clone()).or_default().extend(Self::used(&planned.recorded.dependencies));
+                facts.used.entry(x.clone()).or_default().extend(self.used(&planned.recorded.dependencies));
             }
             for (key, object) in &stored.record.deposed {
-                facts.leftovers.insert((x.clone(), *key), Self::used(&object.dependencies));
+                facts.leftovers.insert((x.clone(), *key), self.used(&object.dependencies));
             }
         }
         self.join_families(&mut facts);
@@ -125,16 +127,20 @@ impl View<'_> {
     }
 
     /// The objects that recorded dependencies mean.
-    fn used(dependencies: &[Address]) -> BTreeSet<Address> {
+    fn used(&self, dependencies: &[Address]) -> BTreeSet<Address> {
         let meant = |x: &Address| match x.key {
             InstanceKey::All => rules::all_recorded(&x.name),
+            // As earlier versions recorded a whole family.
+            InstanceKey::None if !self.is_recorded(x) && !self.recorded_instances(&x.name).is_empty() => {
+                rules::all_recorded(&x.name)
+            }
             _ => x.clone(),
         };
         dependencies.iter().map(meant).collect()
     }
 
     fn wanted(&self, x: &Address) -> Option<&Want> {
-        self.wish.wanted(x).filter(|_| !self.towards_nothing)
+        self.wish.wanted(x).filter(|_| !self.towards_nothing && !self.only_reads)
     }
 
     /// Nothing is done about what is not selected. Towards what is wanted, what a target needs is selected with it;
@@ -165,7 +171,7 @@ impl View<'_> {
         let is_running = |x: &Address| self.running.iter().any(|running| running.step.address == *x);
         for change in self.plan.changes.iter().filter(|change| !is_running(&change.address)) {
             let x = &change.address;
-            let may_go = self.towards_nothing || is_target(x) || self.wanted(x).is_some();
+            let may_go = self.towards_nothing || self.only_reads || is_target(x) || self.wanted(x).is_some();
             if !(reached.contains(x) && may_go) && change.action != Action::NoOp {
                 return Err(format!("{x}: {:?} is planned, though it is not selected", change.action));
             }
@@ -182,6 +188,7 @@ impl View<'_> {
         self.is_whole()?;
         self.ignores_what_it_must()?;
         self.keeps_to_policies()?;
+        self.keeps_to_conditions()?;
         self.moves_what_it_must()?;
         let facts = &ruled.facts;
         self.leaves_out_what_it_must(facts)?;
@@ -233,7 +240,7 @@ impl View<'_> {
 
     fn is_going(&self, x: &Address) -> bool {
         let has_object = self.records.get(x).is_some_and(|stored| stored.record.current.is_some());
-        let is_going = self.towards_nothing || self.wish.wanted(x).is_none();
+        let is_going = self.towards_nothing || self.only_reads || self.wish.wanted(x).is_none();
         is_going && !has_object
     }
 
@@ -277,9 +284,25 @@ impl View<'_> {
         Ok(())
     }
 
+    /// Nothing is made or changed against a precondition, and nothing at all by a plan that only reads.
+    fn keeps_to_conditions(&self) -> Result<(), String> {
+        let is_running = |x: &Address| self.running.iter().any(|running| running.step.address == *x);
+        for change in self.plan.changes.iter().filter(|change| !is_running(&change.address)) {
+            let changes = matches!(change.action, Action::Create | Action::Update | Action::Replace);
+            let refused = self.wanted(&change.address).is_some_and(|want| want.before == Some(Doubt::Never));
+            if changes && (refused || self.only_reads) {
+                return Err(format!("{}: {:?} is planned, and must not be", change.address, change.action));
+            }
+            if self.only_reads && change.action == Action::Destroy {
+                return Err(format!("{}: destroyed by a plan that only reads", change.address));
+            }
+        }
+        Ok(())
+    }
+
     /// An object that has got a key, or lost it, is still the same object: nothing is left that could be moved.
     fn moves_what_it_must(&self) -> Result<(), String> {
-        if self.towards_nothing || !self.running.is_empty() {
+        if self.towards_nothing || self.only_reads || !self.running.is_empty() {
             return Ok(());
         }
         let is_open = self.records.values().any(|stored| stored.record.intent.is_some());
@@ -294,9 +317,13 @@ impl View<'_> {
                 InstanceKey::None if keyed.len() == 1 => keyed.first().cloned(),
                 InstanceKey::None => Some(first),
             };
-            let Some(from) = from.filter(|from| self.is_recorded(from) && self.wish.wanted(from).is_none()) else {
-                continue;
-            };
+            // Of a name that it had before as well, unless somebody else may claim that.
+            let old = self.wish.wants[&*x.name].moved_from.first();
+            let claims = |name: &String| self.wish.wants.values().filter(|want| want.moved_from.contains(name)).count();
+            let old = old.filter(|name| claims(name) == 1 && !self.wish.wants.contains_key(*name));
+            let old = old.map(|name| Address { name: name.as_str().into(), key: x.key.clone() });
+            let leaves = |from: &Address| self.is_recorded(from) && self.wish.wanted(from).is_none();
+            let Some(from) = old.filter(leaves).or_else(|| from.filter(leaves)) else { continue };
             // What names it may not be touched while an operation is open.
             let waits = self.current_changes().find(|change| change.address == *x);
             if is_open && waits.is_some_and(|change| change.action == Action::Blocked) {

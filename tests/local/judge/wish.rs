@@ -91,6 +91,25 @@ pub(super) struct Want {
     pub is_evaluated: bool,
     /// By target: what is meant of it.
     pub picks: BTreeMap<String, Pick>,
+    /// A precondition, if any.
+    pub before: Option<Doubt>,
+    /// A postcondition, if any.
+    pub after_all: Option<Doubt>,
+    /// A hook after a create; whether it may fail.
+    pub warm_up: Option<bool>,
+    /// A hook before a destroy; whether it may fail.
+    pub drain: Option<bool>,
+    /// Names that it had before, the newest first.
+    pub moved_from: Vec<String>,
+}
+
+/// What is asked by a condition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Doubt {
+    /// What never holds.
+    Never,
+    /// Something that every update may change, of itself or of the first object that it reads.
+    Perhaps,
 }
 
 impl Want {
@@ -192,6 +211,10 @@ pub(super) struct Wish {
     size: usize,
     /// Of a hundred Resources so many stand for several objects, or can be disabled.
     families: usize,
+    /// Of a hundred edits so many are about conditions, about hooks, and about names.
+    conditions: usize,
+    hooks: usize,
+    renames: usize,
 }
 
 const NAMES: [&str; 12] = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"];
@@ -200,7 +223,9 @@ impl Wish {
     pub(super) fn new(dice: &Dice) -> Self {
         let families = [0, 30, 70][dice.below(3)];
         let most = if families > 0 { NAMES.len() / 2 } else { NAMES.len() };
-        let mut wish = Self { size: 2 + dice.below(most - 1), families, ..Self::default() };
+        let [conditions, hooks, renames] = [(); 3].map(|()| [0, 0, 10][dice.below(3)]);
+        let size = 2 + dice.below(most - 1);
+        let mut wish = Self { size, families, conditions, hooks, renames, ..Self::default() };
         wish.shuffle(dice);
         for name in wish.names() {
             if dice.chance(75) {
@@ -322,6 +347,48 @@ impl Wish {
         if dice.chance(self.families / 2) {
             return self.repeat(dice, name);
         }
+        if dice.chance(self.renames) {
+            return self.rename(dice, name);
+        }
+        let may_fail = [None, Some(true), Some(false)][dice.below(3)];
+        let doubt = [None, Some(Doubt::Never), Some(Doubt::Perhaps)][dice.below(3)];
+        let want = self.wants.entry(name.to_owned()).or_default();
+        match dice.below(100) {
+            at if at < self.conditions => want.before = doubt,
+            at if at < 2 * self.conditions => want.after_all = doubt,
+            at if at < 2 * self.conditions + self.hooks => want.warm_up = may_fail,
+            at if at < 2 * self.conditions + 2 * self.hooks => want.drain = may_fail,
+            _ => self.edit_plainly(dice, name),
+        }
+    }
+
+    /// The Resource gets another name, and everybody who refers to it follows.
+    fn rename(&mut self, dice: &Dice, name: &str) {
+        let free: Vec<&str> = self.names().into_iter().filter(|other| !self.wants.contains_key(*other)).collect();
+        let Some(&new) = dice.pick(&free) else { return };
+        // Who referred to nothing under that name would refer to this one from now on, maybe in a ring.
+        self.wants.values_mut().for_each(|want| want.let_go(new));
+        let Some(mut want) = self.wants.remove(name) else { return };
+        want.moved_from.insert(0, name.to_owned());
+        want.moved_from.retain(|old| old != new);
+        self.wants.insert(new.to_owned(), want);
+        if let (Some(&old), Some(&other)) = (self.rank.get(name), self.rank.get(new)) {
+            self.rank.insert(name.to_owned(), other);
+            self.rank.insert(new.to_owned(), old);
+        }
+        for want in self.wants.values_mut() {
+            if let Some(pick) = want.picks.remove(name) {
+                want.picks.insert(new.to_owned(), pick);
+            }
+            for targets in want.references() {
+                if targets.remove(name) {
+                    targets.insert(new.to_owned());
+                }
+            }
+        }
+    }
+
+    fn edit_plainly(&mut self, dice: &Dice, name: &str) {
         match dice.below(14) {
             0..=2 => self.wants.entry(name.to_owned()).or_default().shape += 1,
             3..=4 => self.wants.entry(name.to_owned()).or_default().label += 1,
@@ -376,11 +443,16 @@ impl Wish {
         let going: Vec<String> =
             self.wants.iter().filter(|(_, want)| want.deleting).map(|(name, _)| name.clone()).collect();
         let present: BTreeSet<String> = self.wants.keys().filter(|name| !going.contains(name)).cloned().collect();
+        let names: BTreeSet<String> = self.wants.keys().cloned().collect();
+        let mut claimed = BTreeSet::new();
         for want in self.wants.values_mut() {
             want.prevent_destroy = false;
             want.suspended = false;
             want.ignores.clear();
             want.forbids.clear();
+            (want.before, want.after_all) = (None, None);
+            // Another Resource has the name by now, or somebody else was renamed from it.
+            want.moved_from.retain(|old| !names.contains(old) && claimed.insert(old.clone()));
             want.references().into_iter().for_each(|targets| targets.retain(|target| present.contains(target)));
         }
         self.mean_what_is_there();
@@ -501,8 +573,12 @@ impl Wish {
     }
 
     fn manifest(&self, name: &str, want: &Want) -> String {
+        let moved = match want.moved_from.as_slice() {
+            [] => String::new(),
+            names => format!(", annotations: {{ purlin.dev/moved-from: \"{}\" }}", names.join(",")),
+        };
         let mut text = format!(
-            "---\napiVersion: purlin.dev/v1alpha1\nkind: Resource\nmetadata: {{ name: {name} }}\nspec:\n  type: {TYPE}\n{}  \
+            "---\napiVersion: purlin.dev/v1alpha1\nkind: Resource\nmetadata: {{ name: {name}{moved} }}\nspec:\n  type: {TYPE}\n{}  \
              config:\n    label: {}\n    shape: s{}\n",
             want.repetition(),
             want.label_text(),
@@ -523,6 +599,17 @@ impl Wish {
         let lifecycle = self.lifecycle(want);
         if !lifecycle.is_empty() {
             writeln!(text, "  lifecycle: {{ {} }}", lifecycle.join(", ")).unwrap();
+        }
+        if want.warm_up.is_some() || want.drain.is_some() {
+            text.push_str("  hooks:\n");
+        }
+        for (hook, when, may_fail) in [("warm-up", "AfterCreate", want.warm_up), ("drain", "BeforeDestroy", want.drain)]
+        {
+            if let Some(may_fail) = may_fail {
+                let policy = if may_fail { "Continue" } else { "Fail" };
+                let exec = format!("exec: {{ command: [{hook}] }}");
+                writeln!(text, "  - {{ name: {hook}, when: {when}, onFailure: {policy}, {exec} }}").unwrap();
+            }
         }
         if want.orphan {
             text.push_str("  deletionPolicy: Orphan\n");
@@ -552,6 +639,19 @@ impl Wish {
             let triggers: Vec<String> =
                 want.triggers.iter().map(|target| format!("'{}'", self.expression(want, target, None))).collect();
             lifecycle.push(format!("replaceTriggeredBy: [{}]", triggers.join(", ")));
+        }
+        let other =
+            want.links.first().map_or_else(|| "\"9\"".to_owned(), |target| self.expression(want, target, Some("echo")));
+        for (list, doubt, read) in
+            [("preconditions", want.before, other), ("postconditions", want.after_all, "self.echo".into())]
+        {
+            let condition = match doubt {
+                None => continue,
+                Some(Doubt::Never) => "1 == 2".to_owned(),
+                // Every update changes the last digit.
+                Some(Doubt::Perhaps) => format!("!json.marshal({read}).contains(\"3\")"),
+            };
+            lifecycle.push(format!("{list}: [{{ condition: '${{{condition}}}', errorMessage: refused }}]"));
         }
         if !want.ignores.is_empty() {
             lifecycle.push(format!("ignoreChanges: [{}]", want.ignores.iter().copied().collect::<Vec<_>>().join(", ")));

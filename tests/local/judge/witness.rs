@@ -2,9 +2,9 @@
 //! It keeps its own copy of what is durable.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
 
-use purlin::model::{Operation, Record};
+use purlin::model::{OnFailure, Operation, Record, RecordedObject};
 use purlin::store::memory;
 
 use super::world::{Thing, ids};
@@ -28,6 +28,11 @@ struct Seen {
     triggers: BTreeMap<String, BTreeSet<String>>,
     /// By id of the thing: the `echo` of the targets of its triggers when it was made.
     saw: BTreeMap<String, BTreeMap<String, String>>,
+    /// By address: whether the manifest has a hook before a destroy that must not fail. Without a manifest the record
+    /// tells.
+    drains: BTreeMap<String, bool>,
+    /// Hooks that ran, with the id of the thing that they ran for.
+    ran: BTreeSet<(String, String)>,
     /// Ids of things that were forgotten: nobody is responsible for them any more.
     forgotten: BTreeSet<String>,
 }
@@ -102,6 +107,16 @@ impl Witness {
         }
     }
 
+    /// From now on these manifests have, or have not, a hook before a destroy that must not fail.
+    pub(super) fn drains(&self, drains: BTreeMap<String, bool>) {
+        self.lock().drains = drains;
+    }
+
+    /// A hook ran to its end, and did not fail.
+    pub(super) fn sees_hook(&self, hook: &str, id: &str) {
+        self.lock().ran.insert((hook.to_owned(), id.to_owned()));
+    }
+
     /// A thing was made: what triggers it is remembered as it is.
     pub(super) fn sees_made(&self, address: &str, id: &str, things: &[Thing]) {
         let mut seen = self.lock();
@@ -144,6 +159,13 @@ impl Witness {
         seen.must_be_intended(address, operation, Operation::Destroy);
         if seen.records.get(address).and_then(under_destruction).as_deref() != Some(id) {
             seen.objections.push(format!("{address}: {id} is destroyed, which is not what was intended"));
+        }
+        let by_record = seen.records.get(address).and_then(chosen).is_some_and(|object| {
+            object.hooks.iter().any(|hook| &*hook.name == "drain" && hook.on_failure == OnFailure::Fail)
+        });
+        let by_manifest = seen.drains.get(address).copied().unwrap_or(by_record);
+        if by_record && by_manifest && !seen.ran.contains(&("drain".to_owned(), id.to_owned())) {
+            seen.objections.push(format!("{address}: {id} is destroyed, and its hook has not run"));
         }
         let Some(permit) = seen.permits.get(id).cloned() else {
             seen.objections.push(format!("{address}: {id} is destroyed, and no plan in force says so"));
@@ -211,7 +233,7 @@ impl Witness {
             }
             (None, Some(opened)) if opened.operation == Operation::Create => match opened.deposed {
                 None if new.current.is_some() => objections.push("a create is intended over an object".into()),
-                Some(key) if new.deposed.get(&key) != old.current.as_ref() => {
+                Some(key) if !is_same(new.deposed.get(&key), old.current.as_ref()) => {
                     objections.push("what it deposes is not its current object".into());
                 }
                 _ => {}
@@ -261,6 +283,12 @@ impl Seen {
     }
 }
 
+/// Whether what is deposed is what was current, whatever was seen of it in between.
+fn is_same(deposed: Option<&Arc<RecordedObject>>, current: Option<&Arc<RecordedObject>>) -> bool {
+    let (Some(deposed), Some(current)) = (deposed, current) else { return false };
+    deposed.id() == current.id() && deposed.status == current.status && deposed.dependencies == current.dependencies
+}
+
 /// The ids of all objects of a record.
 pub(super) fn known_ids(record: &Record) -> BTreeSet<String> {
     let objects = record.current.iter().chain(record.deposed.values());
@@ -268,11 +296,16 @@ pub(super) fn known_ids(record: &Record) -> BTreeSet<String> {
 }
 
 /// What an open intent is destroying.
-fn under_destruction(record: &Record) -> Option<String> {
+fn chosen(record: &Record) -> Option<&RecordedObject> {
     let intent = record.intent.as_deref().filter(|intent| intent.operation == Operation::Destroy)?;
     let object = match intent.deposed {
         Some(key) => record.deposed.get(&key)?,
         None => record.current.as_ref()?,
     };
-    object.id().map(str::to_owned)
+    Some(object)
+}
+
+/// The id of what an open intent is destroying.
+fn under_destruction(record: &Record) -> Option<String> {
+    chosen(record)?.id().map(str::to_owned)
 }

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use purlin::driver::hook::{HookCall, HookOutcome, HookRunner};
 use purlin::driver::{ApplyRequest, ApplyResponse, CallContext, CreateRecovery, Driver};
 use purlin::model::{
     Attribute, AttributeType, Diagnostics, DriverError, ErrorKind, ObjectState, Path, PlanRequest, PlanResponse,
@@ -64,6 +65,8 @@ struct Call {
     address: String,
     operation: String,
     prior: Option<String>,
+    /// What it is to be changed from, as far as the caller knows.
+    before: Value,
     planned: Option<Value>,
 }
 
@@ -116,6 +119,13 @@ impl World {
     pub(super) fn relocate(&self, ids: &BTreeSet<String>, address: &str) {
         for thing in self.lock().things.values_mut().filter(|thing| ids.contains(&thing.id)) {
             address.clone_into(&mut thing.address);
+        }
+    }
+
+    /// Somebody else changes an argument of a thing.
+    pub(super) fn change(&self, id: &str, argument: &'static str) {
+        if let Some(thing) = self.lock().things.get_mut(id) {
+            thing.arguments.insert(argument, "drifted".into());
         }
     }
 
@@ -190,16 +200,16 @@ impl World {
         if failure == Some(false) {
             return failed("not now", ErrorKind::Transient);
         }
-        let wanted = arguments(planned);
-        if FIXED.iter().any(|name| wanted[name] != thing.arguments[name]) {
+        let mut wanted = arguments(planned);
+        wanted.retain(|name, value| call.before.get(name) != Some(value));
+        if FIXED.iter().any(|name| wanted.contains_key(name)) {
             self.witness.object(format!("{}: an update changes what cannot be changed in place", call.address));
         }
         if failure == Some(true) {
             // Half of it was done.
-            thing.arguments.insert("label", wanted["label"].clone());
-        } else {
-            thing.arguments = wanted;
+            wanted.retain(|name, _| *name == "label");
         }
+        thing.arguments.extend(wanted);
         thing.echo = format!("{}#{made}", thing.id);
         let object = Some(thing.state());
         respond(object, failure.map(|_| error("changed half way", ErrorKind::Transient)))
@@ -243,6 +253,26 @@ fn respond(object: Option<ObjectState>, error: Option<DriverError>) -> ApplyResp
 
 fn failed(message: &str, kind: ErrorKind) -> ApplyResponse {
     respond(None, Some(error(message, kind)))
+}
+
+/// What runs in the world of a hook: it fails as calls do.
+impl HookRunner for World {
+    fn run<'a>(&'a self, call: &'a HookCall) -> BoxFuture<'a, HookOutcome> {
+        async move {
+            self.pause().await;
+            self.crash.point().await;
+            if self.thing(&call.object).is_none() {
+                self.witness
+                    .object(format!("{}: a hook runs for {}, which is not there", call.context.address, call.object));
+            }
+            if self.failure().is_some() {
+                return HookOutcome::failed("exit status 1");
+            }
+            self.witness.sees_hook(&call.hook.name, &call.object);
+            HookOutcome::default()
+        }
+        .boxed()
+    }
 }
 
 impl Driver for World {
@@ -311,6 +341,7 @@ impl Driver for World {
                 address: context.address.to_string(),
                 operation: context.operation_id.to_string(),
                 prior: request.prior.as_ref().map(|prior| prior.id().unwrap_or_default().to_owned()),
+                before: request.prior.as_ref().map(|prior| prior.value.clone()).unwrap_or_default(),
                 planned: request.planned,
             };
             let ticket = {
