@@ -129,9 +129,10 @@ impl Situation {
         self.reads.get(address)?.checked_add(SignedDuration::try_from(interval).ok()?).ok()
     }
 
-    /// Every object that is wanted or recorded.
+    /// Every object that is wanted or recorded, and the Resources of which only a plan tells which objects there are.
     pub fn addresses(&self) -> BTreeSet<Address> {
-        self.config.instances.keys().chain(self.recorded.keys()).cloned().collect()
+        let families = self.config.families.values().map(|family| &family.shared.address);
+        self.config.instances.keys().chain(self.recorded.keys()).chain(families).cloned().collect()
     }
 
     /// Leaves objects with an open operation alone. `way_out` says who closes it.

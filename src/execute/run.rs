@@ -106,8 +106,11 @@ impl Run {
     /// A new plan must cover them all.
     pub fn touching(&self, scope: &BTreeSet<Address>) -> BTreeSet<Address> {
         let mut all = scope.clone();
+        // Which instances a Resource has may be known to the batch only, so it is asked for names.
+        let names: BTreeSet<&Arc<str>> = scope.iter().map(|address| &address.name).collect();
+        let touches = |batch: &&Batch| batch.scope.iter().any(|address| names.contains(&address.name));
         // Scopes of batches are disjoint, so one round finds every batch; what a batch adds touches no other.
-        for batch in self.batches.values().filter(|batch| !batch.scope.is_disjoint(scope)) {
+        for batch in self.batches.values().filter(touches) {
             all.extend(batch.scope.iter().cloned());
         }
         all

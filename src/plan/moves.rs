@@ -123,7 +123,8 @@ impl<'a> Search<'a> {
         // Of a Resource with an error nobody knows which keys it is to have.
         let broken = instance.problems.iter().any(|problem| problem.severity == Severity::Error);
         let implied = if occupied || broken { Vec::new() } else { self.other_keys(&address.name, address) };
-        for (from, explicit) in told.chain(implied.iter().map(|from| (from, false))) {
+        // What is recorded under its own name is nearest, whatever it was called long ago.
+        for (from, explicit) in implied.iter().map(|from| (from, false)).chain(told) {
             if !occupied && !self.recorded.contains_key(from) && self.is_unreadable(from) {
                 let message = format!("what is recorded of `{from}` cannot be read, so it is not moved here yet");
                 return self.hold(address, Reason::MoveBlocked, message);
@@ -338,7 +339,12 @@ fn redirection(dependency: &Address, moves: &[Move], recorded: &Recorded) -> Opt
     if !is_bare && dependency.key != InstanceKey::All {
         return None;
     }
-    let first = forth().find(|one| one.from.name == dependency.name && one.from.is_instance())?;
+    let is_member = |address: &Address| address.name == dependency.name && address.is_instance();
+    let leaves = |one: &Move| is_member(&one.from);
+    let joins = |one: &Move| is_member(&one.to) && !is_member(&one.from);
+    if !forth().any(|one| leaves(one) || joins(one)) {
+        return None;
+    }
     let all = recorded.keys().filter(|address| address.name == dependency.name);
     let places: Vec<Address> = all
         .filter_map(|address| {
@@ -348,8 +354,11 @@ fn redirection(dependency: &Address, moves: &[Move], recorded: &Recorded) -> Opt
             went.or_else(|| (address.is_instance() && !came).then(|| address.clone()))
         })
         .collect();
-    let together = places.iter().all(|place| place.is_instance() && place.name == first.to.name);
-    Some(if together { vec![Address::whole(first.to.name.clone())] } else { places })
+    let Some(first) = places.first().filter(|_| !forth().any(joins)) else { return Some(places) };
+    let together = places.iter().all(|place| place.is_instance() && place.name == first.name);
+    let others = |other: &Address| other.name == first.name && other.is_instance() && !places.contains(other);
+    let together = together && !recorded.keys().any(others);
+    Some(if together { vec![Address::whole(first.name.clone())] } else { places })
 }
 
 /// The record with its dependencies under the addresses that they have after one round of moves; `None` when it names
@@ -443,6 +452,7 @@ mod tests {
         Arc::make_mut(object).dependencies = [Address::whole("a")].into();
         assert_eq!(told(&carried(&before, &[one("a[0]", "a")])), ["a: ", "a[1]: ", "b: a a[1]"]);
         assert_eq!(told(&carried(&before, &[one("a[0]", "z")])), ["a[1]: ", "b: a[1] z", "z: "]);
+        assert_eq!(told(&carried(&before, &[one("b", "a[2]")])), ["a[0]: ", "a[1]: ", "a[2]: a[0] a[1]"]);
         let renamed = carried(&before, &[one("a[0]", "z[0]"), one("a[1]", "z[1]")]);
         assert_eq!(told(&renamed), ["b: z", "z[0]: ", "z[1]: "]);
         let user = renamed[&Address::single("b")].record.current.as_ref().unwrap();

@@ -257,7 +257,11 @@ impl<'a> Scene<'a> {
         let members = self.members(id);
         let wanted = members.clone().filter(|member| self.subjects[*member].wanted);
         self.wants.items.extend(wanted.map(dense));
-        self.used.items.extend(members.filter(|member| self.subjects[*member].record.is_some()).map(dense));
+        // An object without a key that has the name of a family is none of its instances.
+        let has_keys = subject.family.is_none_or(|family| family.has_keys());
+        let belongs = |member: &Id| !has_keys || self.subjects[*member].address.is_instance();
+        let used = members.filter(|member| self.subjects[*member].record.is_some() && belongs(member));
+        self.used.items.extend(used.map(dense));
         if let Some(family) = subject.family.filter(|_| subject.wanted) {
             self.refer(id, &family.repetition().references);
         }

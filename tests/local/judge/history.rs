@@ -379,7 +379,8 @@ impl History {
         replace.extend(std::mem::take(&mut self.missing));
         let aim = self.aim(&config, run, is_troubled);
         loop {
-            let scope: BTreeSet<Address> = config.instances.keys().chain(run.records().keys()).cloned().collect();
+            let families = config.families.values().map(|family| &family.shared.address);
+            let scope = config.instances.keys().chain(run.records().keys()).chain(families).cloned().collect();
             let scope = run.touching(&scope);
             let running = run.running(&scope);
             let recorded = run.records().clone();

@@ -72,7 +72,10 @@ impl Tape {
                 }
             }
             ProgressKind::Finished => {
-                self.is_recorded_as_it_must(&progress.step.address, progress.step.operation, records)?;
+                // What ended before this plan was made may be told of only now.
+                if self.started.contains(&node) {
+                    self.is_recorded_as_it_must(&progress.step.address, progress.step.operation, records)?;
+                }
                 self.finished.insert(node);
                 self.inherited.remove(&progress.step.address);
             }

@@ -37,7 +37,8 @@ impl History {
         let want = &self.wish.wants[&*x.name];
         for target in self.wish.triggers(x) {
             let saw = self.witness.saw(&thing.id, &target);
-            if saw.as_ref().is_some_and(|saw| *saw != things[&target].echo) {
+            let (target, _) = target.split_once(" by ").unwrap_or_default();
+            if saw.as_ref().is_some_and(|saw| *saw != things[target].echo) {
                 return Err(format!("in the end {} has not been replaced since {target} changed", thing.id));
             }
         }

@@ -526,15 +526,19 @@ impl Wish {
         read.map(|target| self.meaning(x, target)).chain(whole).collect()
     }
 
-    /// The instances that an instance is triggered by.
+    /// The instances that an instance is triggered by, each with the entry that names it: what another entry saw of it
+    /// does not count.
     pub(super) fn triggers(&self, x: &Address) -> BTreeSet<String> {
         let Some(want) = self.wants.get(&*x.name) else { return BTreeSet::new() };
-        let meant = want.triggers.iter().map(|target| self.meaning(x, target));
-        let all = meant.flat_map(|target| match target.key {
-            InstanceKey::None | InstanceKey::All => self.members(&target.name),
-            _ => vec![target],
-        });
-        all.filter(|target| self.wanted(target).is_some()).map(|target| target.to_string()).collect()
+        let mut all = BTreeSet::new();
+        for target in &want.triggers {
+            let meaning = self.meaning(x, target);
+            let entry = self.expression(want, target, None);
+            let targets = if meaning.is_instance() { vec![meaning] } else { self.members(target) };
+            let targets = targets.into_iter().filter(|target| self.wanted(target).is_some());
+            all.extend(targets.map(|target| format!("{target} by {entry}")));
+        }
+        all
     }
 
     /// What the expression of `x` that reads a Resource comes to.

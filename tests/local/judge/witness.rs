@@ -122,7 +122,8 @@ impl Witness {
         let mut seen = self.lock();
         let targets = seen.triggers.get(address).cloned().unwrap_or_default();
         let echo = |target: &String| {
-            let current = seen.records.get(target)?.current.as_ref()?.id()?.to_owned();
+            let (address, _) = target.split_once(" by ")?;
+            let current = seen.records.get(address)?.current.as_ref()?.id()?.to_owned();
             let thing = things.iter().find(|thing| thing.id == current)?;
             Some((target.clone(), thing.echo.clone()))
         };
