@@ -24,8 +24,8 @@ use crate::load::{self, Config, Data, Instance};
 use crate::model::{Address, DataKind, DataRef, Reason, Record, Stored, Value, Version};
 use crate::plan::Held;
 use crate::process::{SystemClock, SystemRandom};
-use crate::store::Loaded;
 use crate::store::secrets::{Decoded, Failure, Patience, Secrets};
+use crate::store::{Loaded, Unreadable};
 
 /// How many Resources one answer of the API server holds.
 const PAGE: u32 = 500;
@@ -248,8 +248,17 @@ impl ClusterEditor {
         written.map(drop).map_err(|failure| refused(&failure))
     }
 
-    /// Removes a record, whether or not it can be read.
-    pub async fn remove(&self, namespace: &str, address: &Address, version: Version) -> anyhow::Result<()> {
+    /// Removes a record that cannot be read, or the index of a family: the records of its instances stay then, and so do
+    /// the marks.
+    pub async fn remove_unreadable(&self, found: &Unreadable) -> anyhow::Result<()> {
+        if !self.secrets.is_index(found, Patience::SHORT).await.map_err(|failure| refused(&failure))? {
+            release(&self.target, Some(&found.address)).await?;
+        }
+        let removed = self.secrets.delete_unreadable(found, Patience::SHORT).await;
+        removed.map_err(|failure| refused(&failure))
+    }
+
+    async fn remove(&self, namespace: &str, address: &Address, version: Version) -> anyhow::Result<()> {
         release(&self.target, Some(address)).await?;
         let removed = self.secrets.delete(namespace, address, version, Patience::SHORT).await;
         removed.map_err(|failure| refused(&failure))

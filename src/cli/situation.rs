@@ -11,7 +11,7 @@ use super::options::Planning;
 use crate::execute::{self, Adoption, Consulted, Engine};
 use crate::graph::{self, ActionGraph};
 use crate::load::{self, Config, Drift};
-use crate::model::{Action, Address, Change, Diagnostic, Diagnostics, Reason, Recorded, Severity, Value};
+use crate::model::{Action, Address, Change, Diagnostic, Diagnostics, InstanceKey, Reason, Recorded, Severity, Value};
 use crate::plan::moves::Move;
 use crate::plan::{Held, Mode, Plan, PlanOptions, Refresh, RunningStep, select};
 
@@ -165,7 +165,7 @@ fn require_known(plan: &Plan, planning: &Planning) -> anyhow::Result<()> {
     for address in &planning.replace {
         let change = plan.changes.iter().find(|change| change.address == *address && change.deposed.is_none());
         match change {
-            None => return Err(unknown("--replace", address, plan)),
+            None => return Err(whole_family(address, plan).unwrap_or_else(|| unknown("--replace", address, plan))),
             Some(change) if change.because.as_deref() == Some(select::NOT_SELECTED) => {
                 let message = format!("--replace names `{address}`, which --target leaves out");
                 return Err(Failure::hinted(message, format!("add `--target {address}`")));
@@ -174,6 +174,21 @@ fn require_known(plan: &Plan, planning: &Planning) -> anyhow::Result<()> {
         }
     }
     Ok(())
+}
+
+/// A family is replaced instance by instance: which ones are meant is to be said.
+fn whole_family(address: &Address, plan: &Plan) -> Option<anyhow::Error> {
+    const MOST_TOLD: usize = 5;
+    let current = plan.changes.iter().filter(|change| change.deposed.is_none());
+    let instances = current.filter(|change| address.key == InstanceKey::None && change.address.name == address.name);
+    let count = instances.clone().count();
+    let mut flags: Vec<String> =
+        instances.take(MOST_TOLD).map(|change| format!("--replace '{}'", change.address)).collect();
+    if count > MOST_TOLD {
+        flags.push("...".to_owned());
+    }
+    let message = format!("--replace names `{address}`, which stands for {count} objects");
+    (count > 0).then(|| Failure::hinted(message, format!("name those that are meant: {}", flags.join(" "))))
 }
 
 fn unknown(flag: &str, address: &Address, plan: &Plan) -> anyhow::Error {

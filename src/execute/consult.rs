@@ -16,7 +16,7 @@ use crate::execute::Engine;
 use crate::load::{Config, Timeouts};
 use crate::model::{
     Address, Diagnostics, DriverError, ErrorKind, ObjectState, PlanRequest, PlanResponse, Provider, ProviderUse,
-    Recorded, Schema, Severity,
+    Recorded, Schema, Severity, Value,
 };
 use crate::plan::moves::{self, Move, Moves};
 use crate::plan::{Ask, AskId, Memo, Plan, PlanOptions, Planner, Question, Reply, Types};
@@ -60,8 +60,9 @@ pub async fn plan(engine: &Engine, config: &Arc<Config>, recorded: &Recorded, op
             options.moved = moves.iter().map(|one| (one.to.clone(), one.from.clone())).collect();
             options.held.extend(held);
         }
-        let mut planner = Planner::new(&config, after.as_ref().unwrap_or(recorded), &options, &engine.drivers);
-        drive(engine, &config, &mut planner, memo.as_mut()).await;
+        let now = after.as_ref().unwrap_or(recorded);
+        let mut planner = Planner::new(&config, now, &options, &engine.drivers);
+        drive(engine, &config, now, &mut planner, memo.as_mut()).await;
         if planner.expansions().is_empty() {
             let mut plan = planner.finish();
             plan.diagnostics.extend(diagnostics);
@@ -95,7 +96,13 @@ async fn prepare(engine: &Engine, config: &Config, recorded: &Recorded) {
 }
 
 /// Asks until nothing is left to ask.
-async fn drive(engine: &Engine, config: &Config, planner: &mut Planner<'_>, mut memo: Option<&mut Memo>) {
+async fn drive(
+    engine: &Engine,
+    config: &Config,
+    recorded: &Recorded,
+    planner: &mut Planner<'_>,
+    mut memo: Option<&mut Memo>,
+) {
     let mut open: FuturesUnordered<Answer<'_>> = FuturesUnordered::new();
     let mut questions: BTreeMap<AskId, (Address, Question)> = BTreeMap::new();
     loop {
@@ -110,7 +117,7 @@ async fn drive(engine: &Engine, config: &Config, planner: &mut Planner<'_>, mut 
                 }
                 questions.insert(ask.id, (ask.address.clone(), ask.question.clone()));
             }
-            let mut answer: Answer<'_> = Box::pin(answer(engine, config, ask));
+            let mut answer: Answer<'_> = Box::pin(answer(engine, config, recorded, ask));
             // Built-in drivers reply at once; only what has to wait goes through the set.
             match futures::poll!(&mut answer) {
                 Poll::Ready(reply) => replies.push(reply),
@@ -133,7 +140,7 @@ async fn drive(engine: &Engine, config: &Config, planner: &mut Planner<'_>, mut 
     }
 }
 
-async fn answer(engine: &Engine, config: &Config, ask: Ask) -> (AskId, Reply) {
+async fn answer(engine: &Engine, config: &Config, recorded: &Recorded, ask: Ask) -> (AskId, Reply) {
     let Some(driver) = engine.drivers.get(&ask.type_name) else {
         // The planner asks only about types that have a schema, so a driver is there.
         let error = DriverError {
@@ -155,6 +162,7 @@ async fn answer(engine: &Engine, config: &Config, ask: Ask) -> (AskId, Reply) {
     let timeout =
         config.instances.get(&ask.address).map_or(Timeouts::default().read, |instance| instance.timeouts.read);
     let context = engine.call_context(&call, timeout);
+    let read_by = || read_by(config, recorded, &ask.address);
     let reply = match ask.question {
         Question::Import(id) => match driver.configuration(&context).await {
             Ok(configuration) => Reply::Object(driver.import(&context, &id).await.map(checked_object), configuration),
@@ -163,18 +171,30 @@ async fn answer(engine: &Engine, config: &Config, ask: Ask) -> (AskId, Reply) {
         Question::Read(object) => match driver.configuration(&context).await {
             Ok(configuration) => {
                 let read = driver.read(&context, &object).await;
-                let read = read.map(checked_object).map_err(|error| mask::error(error, &[Some(&object.value)]));
+                let read = read.map(checked_object).map_err(|error| {
+                    let given: Vec<&Value> = read_by().into_iter().chain([&object.value]).collect();
+                    mask::error(error, &given)
+                });
                 Reply::Object(read, configuration)
             }
             Err(error) => Reply::Object(Err(error), Arc::from("")),
         },
         Question::Copies(record) => Reply::Copies(publish::has_drifted(engine, &record).await),
         Question::Plan(request) => {
-            let (found, answer) = validate_and_plan(driver.as_ref(), &context, request).await;
+            let (found, answer) = validate_and_plan(driver.as_ref(), &context, request, &read_by).await;
             Reply::Planned(found, answer)
         }
     };
     (ask.id, reply)
+}
+
+/// What the expressions of an object read, as it is recorded: a part of what they give may be quoted, and only the whole
+/// is marked.
+fn read_by<'a>(config: &'a Config, recorded: &'a Recorded, address: &Address) -> Vec<&'a Value> {
+    let Some(instance) = config.instances.get(address) else { return Vec::new() };
+    let value = |target: &Address| Some(&recorded.get(target)?.record.current.as_ref()?.value);
+    let others = instance.references.iter().filter_map(|reference| value(&reference.target));
+    others.chain([instance.inputs.values()]).collect()
 }
 
 /// Reads an existing object by its id, as `address` would manage it. `None`: there is none.
@@ -212,17 +232,20 @@ async fn take_places(engine: &Engine, type_name: &str) -> Vec<tokio::sync::Owned
     places
 }
 
-/// Checks a configuration and plans it when the check finds no error.
-pub(super) async fn validate_and_plan(
+/// Checks a configuration and plans it when the check finds no error. `read_by` gives what the expressions of the object
+/// read, which is asked for only when there is something to tell.
+pub(super) async fn validate_and_plan<'a>(
     driver: &dyn Driver,
     context: &CallContext,
     request: PlanRequest,
+    read_by: &(dyn Fn() -> Vec<&'a Value> + Sync),
 ) -> (Diagnostics, Result<Option<PlanResponse>, DriverError>) {
     let (config, prior) = (request.config.clone(), request.prior.clone());
     // Only what is told needs to be masked, and most plans tell nothing.
     let mask_error = |error| {
         let marked = mask::marked(driver, context, &config);
-        mask::error(error, &[Some(&marked), prior.as_ref().map(|object| &object.value)])
+        let own = prior.iter().map(|object| &object.value).chain([&marked]);
+        mask::error(error, &own.chain(read_by()).collect::<Vec<_>>())
     };
     let mut found = match driver.validate(context, &config).await {
         Ok(found) => found,
@@ -230,7 +253,8 @@ pub(super) async fn validate_and_plan(
     };
     if !found.is_empty() {
         let marked = mask::marked(driver, context, &config);
-        let given = [Some(&marked), prior.as_ref().map(|object| &object.value)];
+        let own = prior.iter().map(|object| &object.value).chain([&marked]);
+        let given: Vec<&Value> = own.chain(read_by()).collect();
         found = found.into_iter().map(|problem| mask::diagnostic(problem, &given)).collect();
     }
     if found.iter().any(|diagnostic| diagnostic.severity == Severity::Error) {

@@ -30,6 +30,8 @@ pub(crate) struct Concerning<'a> {
     pub context: CallContext,
     pub uid: &'a Arc<str>,
     pub object: &'a RecordedObject,
+    /// What the expressions of the object have read.
+    pub read: Vec<&'a Value>,
 }
 
 /// Runs hooks until one fails that stops the step.
@@ -44,7 +46,7 @@ pub(crate) async fn run(of: &Concerning<'_>, hooks: Vec<Evaluated>, notes: &mut 
     }
     for hook in ready {
         let outcome = one(of, &hook).await;
-        let told = line(&hook, of.object, &outcome);
+        let told = line(&hook, of, &outcome);
         if outcome.failure.is_none() {
             notes.push(HookNote { hook: hook.name.clone(), failed: false, message: told });
         } else {
@@ -76,8 +78,8 @@ fn conclude(hook: &RecordedHook, message: String, notes: &mut Vec<HookNote>) -> 
 }
 
 /// Why it failed and what it wrote last, on one line.
-fn line(hook: &RecordedHook, object: &RecordedObject, outcome: &HookOutcome) -> String {
-    let given: [Option<&Value>; 2] = [Some(&hook.definition), Some(&object.value)];
+fn line(hook: &RecordedHook, of: &Concerning<'_>, outcome: &HookOutcome) -> String {
+    let given: Vec<&Value> = of.read.iter().copied().chain([&hook.definition, &of.object.value]).collect();
     let output = mask::text(outcome.output.clone(), &given);
     let words: Vec<&str> = output.split_whitespace().collect();
     let output = words.join(" ");

@@ -13,7 +13,7 @@ use crate::driver::{ApplyRequest, ApplyResponse, CallContext, CreateRecovery, Dr
 use crate::execute::Engine;
 use crate::load::{Instance, Timeouts};
 use crate::model::{
-    DriverError, Intent, ObjectState, Operation, PlannedObject, Reason, Record, RecordedObject, Stored,
+    DriverError, Intent, ObjectState, Operation, PlannedObject, Reason, Record, RecordedObject, Stored, Value,
 };
 use crate::plan::hooks::before_destroy;
 use crate::plan::{GONE_ELSEWHERE, Held};
@@ -185,7 +185,7 @@ impl Attempt<'_> {
             planned: Some(planned.planned.clone()),
             private: Arc::clone(&planned.private),
         };
-        let response = call(self.driver, &context, request).await;
+        let response = call(self.driver, &context, request, &self.read()).await;
         match response {
             // The call that was cut may have made the object all the same, so nothing is settled by this.
             ApplyResponse { object: None, error: Some(error), .. } if Failure::from(error.clone()).retryable => {
@@ -309,7 +309,7 @@ impl Attempt<'_> {
             Ok(Some(_)) => {}
         }
         let context = self.context(object, self.timeouts().delete);
-        let of = Concerning { engine: self.engine, context, uid: &record.uid, object };
+        let of = Concerning { engine: self.engine, context, uid: &record.uid, object, read: self.read() };
         let mut notes = Vec::new();
         let ended = hooks::run(&of, hooks, &mut notes).await;
         for note in notes {
@@ -408,6 +408,11 @@ impl Attempt<'_> {
         );
         let again = failure.retryable.then(|| after(self.engine.clock.now(), TRY_AGAIN));
         Recovery::Held(Held { reason: failure.reason, message }, again)
+    }
+
+    /// What the expressions of the object read, as far as its Resource alone tells.
+    fn read(&self) -> Vec<&Value> {
+        self.instance.iter().map(|instance| instance.inputs.values()).collect()
     }
 
     fn timeouts(&self) -> Timeouts {

@@ -157,6 +157,12 @@ impl StepTask {
         self.prepared.as_deref().ok_or_else(|| Failure::internal("the plan holds nothing for this step"))
     }
 
+    /// What the expressions of the object read: a part of what they give may be quoted, and only the whole is marked.
+    fn read(&self) -> Vec<&Value> {
+        let inputs = self.instance.iter().map(|instance| instance.inputs.values());
+        inputs.chain(self.scope.objects.values()).collect()
+    }
+
     /// What is to be recorded with the object, now that all it depends on is done.
     fn recorded(&self) -> Result<RecordedObject, Failure> {
         let revisions = |target: &Address| self.scope.revisions.get(target).cloned().unwrap_or_default();
@@ -261,11 +267,18 @@ fn unsettled(step: &Step) -> Failure {
 }
 
 /// Calls the driver: the one place that changes anything outside.
-pub(crate) async fn call(driver: &dyn Driver, context: &CallContext, request: ApplyRequest) -> ApplyResponse {
+/// `read` is what the expressions of the object have read.
+pub(crate) async fn call(
+    driver: &dyn Driver,
+    context: &CallContext,
+    request: ApplyRequest,
+    read: &[&Value],
+) -> ApplyResponse {
     let config = mask::marked(driver, context, &request.config);
     let (planned, prior) = (request.planned.clone(), request.prior.clone());
     let mut response = driver.apply(context, request).await;
-    let given = [Some(&config), planned.as_ref(), prior.as_ref().map(|object| &object.value)];
+    let own = [Some(&config), planned.as_ref(), prior.as_ref().map(|object| &object.value)];
+    let given: Vec<&Value> = own.into_iter().flatten().chain(read.iter().copied()).collect();
     response.error = response.error.map(|error| mask::error(error, &given));
     response
 }

@@ -65,6 +65,11 @@ impl Inputs {
         Self { declared: declared.into(), ..Self::default() }
     }
 
+    /// `inputs` of expressions: a map of those that were found.
+    pub fn values(&self) -> &Value {
+        &self.values
+    }
+
     /// The objects that are read.
     pub fn objects(&self) -> impl Iterator<Item = &DataRef> {
         self.declared.iter().map(|input| &input.object)

@@ -121,6 +121,27 @@ impl Secrets {
         self.delete_secret(&shape::family_name(namespace, name), base, patience).await
     }
 
+    /// Removes what cannot be read, be it a record or the index of a family.
+    ///
+    /// # Errors
+    /// As `delete`.
+    pub async fn delete_unreadable(&self, found: &Unreadable, patience: Patience) -> Result<(), Failure> {
+        match self.is_index(found, patience).await? {
+            true => self.delete_family(&found.namespace, &found.address.name, found.version, patience).await,
+            false => self.delete(&found.namespace, &found.address, found.version, patience).await,
+        }
+    }
+
+    /// Whether it is the index of a family that cannot be read. No two Secrets have the same version.
+    ///
+    /// # Errors
+    /// When the server cannot be reached.
+    pub async fn is_index(&self, found: &Unreadable, patience: Patience) -> Result<bool, Failure> {
+        let name = shape::family_name(&found.namespace, &found.address.name);
+        let there = self.get_secret(&name, patience).await?;
+        Ok(there.is_some_and(|there| shape::version(&there.metadata).is_ok_and(|version| version == found.version)))
+    }
+
     /// The record as it is at this moment, from the server itself; `None` when there is none.
     ///
     /// # Errors

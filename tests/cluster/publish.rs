@@ -2,8 +2,10 @@
 
 use serde_json::Value as Json;
 
+use crate::controller::Controller;
 use crate::controlplane::wait_until;
 use crate::installation::*;
+use crate::proxy::{Proxy, Trouble};
 
 fn may_edit(namespace: &str) {
     let account = format!("--serviceaccount={namespace}:default");
@@ -94,6 +96,64 @@ fn a_tenant_cannot_publish_through_purlin_what_it_may_not_write() {
     may_edit(&ns);
     wait_ready(&ns, &["app"]);
     assert!(found(&ns, "secret", "key").is_some());
+}
+
+#[test]
+fn a_copy_that_may_not_be_removed_is_told_and_removed_once_it_may_be() {
+    let _world = shared();
+    let ns = plane().namespace("nodelete");
+    let role = |verbs: &str| {
+        format!(
+            "apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata: {{ name: copies }}\nrules:\n- {{ apiGroups: \
+             [''], resources: [configmaps, secrets], verbs: [{verbs}] }}\n"
+        )
+    };
+    plane().apply(&["-n", &ns], &role("get, create, patch"));
+    let account = format!("--serviceaccount={ns}:default");
+    plane().kubectl_ok(&["-n", &ns, "create", "rolebinding", "copies", "--role=copies", &account]);
+    plane().apply(&["-n", &ns], &publishing("one", &[CONFIG_MAP, SECRET]));
+    wait_ready(&ns, &["app"]);
+    plane().apply(&["-n", &ns], &publishing("one", &[CONFIG_MAP]));
+    let refused = wait_reason(&ns, "app", "Ready", "Forbidden");
+    assert!(refused["message"].as_str().unwrap().contains("delete"), "{refused}");
+    assert!(found(&ns, "secret", "key").is_some());
+    // Nobody tells of a new right: it is tried again.
+    plane().apply(&["-n", &ns], &role("get, create, patch, delete"));
+    wait_until("the Secret is gone", LIMIT, || found(&ns, "secret", "key").is_none());
+    wait_ready(&ns, &["app"]);
+}
+
+#[test]
+fn a_kill_while_it_publishes_makes_no_copy_twice_and_leaves_none_behind() {
+    let _world = exclusive();
+    let ns = plane().namespace("killed");
+    may_edit(&ns);
+    let tried = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let seen = tried.clone();
+    let place = format!("/namespaces/{ns}/secrets/key?");
+    let proxy = Proxy::start(plane(), move |method, path| {
+        let blocked = method == "PATCH" && path.contains(&place);
+        seen.fetch_or(blocked, std::sync::atomic::Ordering::SeqCst);
+        blocked.then_some(Trouble::TooManyRequests)
+    });
+    let first = Controller::launch_over(plane(), &[], proxy.kubeconfig());
+    plane().apply(&["-n", &ns], &publishing("one", &[CONFIG_MAP, SECRET]));
+    wait_until("it is about to write the second copy", LIMIT, || tried.load(std::sync::atomic::Ordering::SeqCst));
+    let copy = found(&ns, "configmap", "out").expect("the first one is there")["metadata"]["uid"].clone();
+    first.kill(plane());
+    drop(proxy);
+    let id = || resource(&ns, "app").unwrap()["status"]["id"].clone();
+
+    let second = Controller::start(plane());
+    wait_ready(&ns, &["app"]);
+    assert_eq!(found(&ns, "configmap", "out").unwrap()["metadata"]["uid"], copy, "it is found again by its mark");
+    assert_eq!(found(&ns, "configmap", "out").unwrap()["data"]["id"], id(), "and the object was made once");
+    assert!(found(&ns, "secret", "key").is_some());
+    plane().kubectl_ok(&["-n", &ns, "delete", "pres", "app"]);
+    wait_until("the copies are gone", LIMIT, || {
+        found(&ns, "configmap", "out").is_none() && found(&ns, "secret", "key").is_none()
+    });
+    drop(second);
 }
 
 #[test]

@@ -107,9 +107,14 @@ async fn remove(args: StateRemoveArgs, console: Console) -> anyhow::Result<()> {
     if matches!(target, Target::Cluster(_)) {
         question.push_str(" Unless its Resource is deleted or suspended, the controller will create it anew.");
     }
+    let left = edit::left_behind(&stored.record).filter(|_| edited == Edited::Erased);
+    question.extend(left.iter().map(|left| format!(" {left}")));
     confirm(&question, args.yes, console)?;
     records.editor.write(stored, edited).await?;
     console.notice(&format!("`{address}` is forgotten."));
+    if let Some(left) = left {
+        console.notice(&left);
+    }
     Ok(())
 }
 

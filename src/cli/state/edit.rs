@@ -74,6 +74,14 @@ pub fn removal(record: &Record) -> String {
     }
 }
 
+/// What stays of what a record has published, when the record goes.
+pub fn left_behind(record: &Record) -> Option<String> {
+    let copies: Vec<String> = record.published.iter().map(|copy| copy.target.to_string()).collect();
+    (!copies.is_empty()).then(|| {
+        format!("What it has published stays too, until its Resource or you delete it: {}.", copies.join(", "))
+    })
+}
+
 fn set_status(record: &Record, status: ObjectStatus) -> anyhow::Result<Option<Edited>> {
     require_settled(record)?;
     let mut edited = record.clone();

@@ -43,7 +43,7 @@ impl Editor {
     /// Removes a record that cannot be read.
     pub async fn remove_unreadable(&self, found: &Unreadable) -> anyhow::Result<()> {
         match self {
-            Self::Cluster(editor) => editor.remove(&found.namespace, &found.address, found.version).await,
+            Self::Cluster(editor) => editor.remove_unreadable(found).await,
             Self::File(state) => Ok(state.delete(&found.address, found.version).await?),
         }
     }

@@ -83,7 +83,7 @@ pub(crate) async fn call_destroy(
     object: Arc<RecordedObject>,
 ) -> ApplyResponse {
     let private = Arc::clone(&object.private);
-    call(driver, context, ApplyRequest { prior: Some(object), config: Value::Null, planned: None, private }).await
+    call(driver, context, ApplyRequest { prior: Some(object), config: Value::Null, planned: None, private }, &[]).await
 }
 
 /// Records what a destroy came to: on an error the object, its status and its dependencies stay as they were (what

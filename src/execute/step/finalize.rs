@@ -64,7 +64,7 @@ fn wanted(task: &StepTask) -> Result<&Instance, Failure> {
 
 async fn plan_again(task: &StepTask, prepared: &Prepared, request: PlanRequest) -> Result<PlanResponse, Failure> {
     let context = task.context(&prepared.recorded, task.timeouts().read, None);
-    let (mut found, answer) = validate_and_plan(task.driver()?.as_ref(), &context, request).await;
+    let (mut found, answer) = validate_and_plan(task.driver()?.as_ref(), &context, request, &|| task.read()).await;
     if let Some(at) = found.iter().position(|diagnostic| diagnostic.severity == Severity::Error) {
         let problem = found.swap_remove(at);
         let path = problem.path.as_ref().map(below_config);

@@ -155,6 +155,25 @@ async fn the_head_is_the_commit() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_index_that_cannot_be_read_is_removed_and_no_record_with_it() {
+    let (server, client) = server();
+    let (secrets, _stop) = secrets(client);
+    let record = typical(1);
+    let (namespace, name) = (record.namespace.clone(), record.address.name.clone());
+    secrets.put(&record, None, SHORT).await.unwrap();
+    let instances = [record.address.clone()].into();
+    let family = Family { namespace, name, uid: "u".into(), instances, version: None };
+    secrets.put_family(&family, None, SHORT).await.unwrap();
+    let index = server.lock().unwrap().objects.keys().find(|path| path.contains("-family-")).unwrap().clone();
+    server.lock().unwrap().objects.get_mut(&index).unwrap()["data"]["family"] = "AAAA".into();
+    let found = secrets.load_all(None).await.unwrap().into_iter().find_map(Result::err).unwrap();
+    assert!(secrets.is_index(&found, SHORT).await.unwrap());
+    secrets.delete_unreadable(&found, SHORT).await.unwrap();
+    assert!(!server.lock().unwrap().objects.contains_key(&index));
+    assert_eq!(read(&secrets, &record).await, Some(record));
+}
+
+#[tokio::test(start_paused = true)]
 async fn damaged_and_missing_parts_are_told() {
     let (server, client) = server();
     let (secrets, _stop) = secrets(client);

@@ -53,3 +53,18 @@ fn the_name_of_a_family_stands_for_its_instances() {
     assert_eq!(ran.one_error(), "error: nothing is recorded of `web`");
     assert!(ran.stderr.contains("hint: there is `web[0]`, among others"), "{ran:?}");
 }
+
+#[test]
+fn a_family_is_replaced_instance_by_instance() {
+    let sandbox = Sandbox::new();
+    let family = "apiVersion: purlin.dev/v1alpha1\nkind: Resource\nmetadata: { name: web }\n\
+                  spec: { type: terraform_data, forEach: [blue, green] }\n";
+    sandbox.write("files/web.yaml", family);
+    sandbox.ok(&["apply", "-f", "files", "--yes"]);
+    let told = sandbox.run(&["plan", "-f", "files", "--replace", "web"]);
+    let told = told.one_error();
+    assert!(told.contains("--replace names `web`, which stands for 2 objects"), "{told}");
+    assert!(told.contains("--replace 'web[\"blue\"]' --replace 'web[\"green\"]'"), "{told}");
+    let plan = sandbox.json(&["plan", "-f", "files", "--replace", "web[\"blue\"]", "-o", "json"]);
+    assert_eq!(addresses(&plan, "Replace"), ["web[\"blue\"]"]);
+}

@@ -81,3 +81,11 @@ fn each_mistake_is_told_at_its_place() {
         assert!(ran.one_error().contains(told), "{publish}: {ran:?}");
     }
 }
+
+#[test]
+fn forgetting_an_object_tells_what_it_leaves_behind() {
+    let sandbox = example();
+    let ran = sandbox.run(&["state", "rm", "database", "--yes"]);
+    assert!(ran.stderr.contains("ConfigMap `database`, Secret `database`"), "{ran:?}");
+    assert!(sandbox.path("published/secret-database.json").exists());
+}
