@@ -162,6 +162,9 @@ pub struct PlanArgs {
     pub target: TargetArgs,
     #[command(flatten)]
     pub planning: PlanningArgs,
+    /// Plan what `purlin destroy` would do.
+    #[arg(long, conflicts_with_all = ["replace", "refresh_only"])]
+    pub destroy: bool,
     /// Save the plan, for `purlin apply FILE`. The file holds sensitive values, and only its owner may read it.
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,

@@ -47,6 +47,8 @@ pub struct SavedPlan {
     records: String,
     plan: String,
     refresh_only: bool,
+    #[serde(default)]
+    destroy: bool,
     replace: Vec<String>,
     targets: Vec<String>,
     seed: u64,
@@ -88,6 +90,7 @@ impl Recorder {
         self,
         files: &Files,
         planning: &Planning,
+        destroy: bool,
         situation: &Situation,
         planned: &Planned,
     ) -> anyhow::Result<SavedPlan> {
@@ -102,6 +105,7 @@ impl Recorder {
             records: records(situation)?,
             plan: fingerprint(planned)?,
             refresh_only: planning.refresh_only,
+            destroy,
             replace: texts(&planning.replace),
             targets: texts(&planning.targets),
             seed: planned.basis.seed,
@@ -188,7 +192,8 @@ impl SavedPlan {
             Read::None => Refresh::None,
             Read::Due(due) => Refresh::Due(set(due)?),
         };
-        let purpose = Purpose { basis: Some(Basis { seed: self.seed, refresh }), ..Purpose::default() };
+        let towards = if self.destroy { Purpose::destroy() } else { Purpose::default() };
+        let purpose = Purpose { basis: Some(Basis { seed: self.seed, refresh }), ..towards };
         let tape = Arc::new(Tape::of(self.replies));
         let drivers = drivers.wrapped(move |driver| Arc::new(Taped::playing(driver, Arc::clone(&tape))));
         let planned = situation.plan(&look::planning_engine(drivers, limits), &planning, purpose).await?;

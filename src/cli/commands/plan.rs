@@ -12,14 +12,20 @@ use crate::cli::{look, show};
 pub async fn run(args: PlanArgs, console: Console) -> anyhow::Result<Exit> {
     let planning = Planning::new(&args.planning)?;
     let target = Target::decide(args.target);
+    let target = if args.destroy { Target::Files(target.files_only("plan --destroy")?) } else { target };
     let saving = args.out.as_deref().map(|_| can_be_saved(&target)).transpose()?;
-    let mut view = look::wanted(target, planning.limits, console, "plan").await?;
+    // What is to go is told by the records alone.
+    let mut view = match args.destroy {
+        true => look::view(target, planning.limits, console).await?,
+        false => look::wanted(target, planning.limits, console, "plan").await?,
+    };
     let recorder = saving.is_some().then(|| {
         let (recorder, engine) = Recorder::new(view.engine.drivers.clone(), planning.limits);
         view.engine = engine;
         recorder
     });
-    let planned = view.situation.plan(&view.engine, &planning, Purpose::default()).await?;
+    let purpose = if args.destroy { Purpose::destroy() } else { Purpose::default() };
+    let planned = view.situation.plan(&view.engine, &planning, purpose).await?;
     match args.output {
         Format::Json => console.result(|out| show::json(out, &planned))?,
         Format::Text => {
@@ -28,7 +34,7 @@ pub async fn run(args: PlanArgs, console: Console) -> anyhow::Result<Exit> {
         }
     }
     if let (Some(recorder), Some(files), Some(out)) = (recorder, saving, &args.out) {
-        recorder.save(&files, &planning, &view.situation, &planned)?.write(out)?;
+        recorder.save(&files, &planning, args.destroy, &view.situation, &planned)?.write(out)?;
         console.notice(&format!("Saved; to carry out exactly this: purlin apply {}", out.display()));
     }
     let exit = Exit::of(planned.has_errors(), planned.has_changes(), args.detailed_exitcode);

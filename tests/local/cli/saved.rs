@@ -160,3 +160,18 @@ fn what_cannot_be_compared_later_is_not_saved() {
     let ran = sandbox.piped(&["plan", "-f", "-", "--out", "plan.json"], &manifest("a", &[]));
     assert!(ran.one_error().contains("standard input"), "{ran:?}");
 }
+
+#[test]
+fn a_destroy_is_planned_saved_and_carried_out_as_it_was_shown() {
+    let sandbox = planned();
+    sandbox.ok(&["apply", "plan.json"]);
+    let plan = sandbox.json(&["plan", "--destroy", "--target", "b", "--out", "plan.json", "-o", "json"]);
+    let actions: Vec<_> = plan["changes"].as_array().unwrap().iter().map(|change| change["action"].clone()).collect();
+    assert_eq!(actions, ["Blocked", "Destroy"], "{plan}");
+    sandbox.ok(&["apply", "plan.json"]);
+    assert_eq!(sandbox.recorded(), ["a"]);
+    sandbox.ok(&["plan", "--destroy", "-f", "files", "--out", "plan.json"]);
+    sandbox.ok(&["apply", "plan.json"]);
+    assert!(sandbox.recorded().is_empty());
+    assert_ne!(sandbox.run(&["plan", "--destroy", "--replace", "a"]).code, Some(0));
+}
