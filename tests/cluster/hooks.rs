@@ -91,6 +91,28 @@ fn a_failed_job_holds_the_destroy_until_the_hook_is_corrected() {
 }
 
 #[test]
+fn in_a_namespace_that_goes_a_hook_that_may_fail_is_passed_over_and_another_one_blocks() {
+    let _world = shared();
+    let plane = plane();
+    let ns = namespace("hooks-gone");
+    let may_fail = with_hooks("a", "one", &[hook("drain", "BeforeDestroy", "onFailure: Continue,", "succeeded", "")]);
+    let must_run = with_hooks("b", "one", &[hook("drain", "BeforeDestroy", "", "succeeded", "")]);
+    plane.apply(&["-n", &ns], &[may_fail, must_run].concat());
+    wait_ready(&ns, &["a", "b"]);
+    plane.kubectl_ok(&["delete", "namespace", &ns, "--wait=false"]);
+    let failed = wait_reason(&ns, "b", "Ready", "HookFailed");
+    let message = failed["message"].as_str().unwrap();
+    assert!(message.contains("the hook `drain` failed") && message.contains("`b-drain-"), "{message}");
+    wait_until("the one whose hook may fail is gone", LIMIT, || resource(&ns, "a").is_none());
+    assert!(resource(&ns, "b").is_some(), "the other one stays");
+    // The way out: its spec can be edited while it is being deleted.
+    let patch = r#"[{"op": "remove", "path": "/spec/hooks"}]"#;
+    plane.kubectl_ok(&["-n", &ns, "patch", "pres", "b", "--type=json", "-p", patch]);
+    wait_until("the namespace is gone", LIMIT, || !plane.kubectl(&["get", "namespace", &ns]).status.success());
+    wait_until("nothing is recorded", LIMIT, || records(&ns).is_empty());
+}
+
+#[test]
 fn a_job_that_a_kill_has_left_running_is_waited_for_and_not_started_again() {
     let _world = exclusive();
     let ns = namespace("hooks-kill");
