@@ -62,9 +62,8 @@ fn a_family_is_replaced_instance_by_instance() {
     sandbox.write("files/web.yaml", family);
     sandbox.ok(&["apply", "-f", "files", "--yes"]);
     let told = sandbox.run(&["plan", "-f", "files", "--replace", "web"]);
-    let told = told.one_error();
-    assert!(told.contains("--replace names `web`, which stands for 2 objects"), "{told}");
-    assert!(told.contains("--replace 'web[\"blue\"]' --replace 'web[\"green\"]'"), "{told}");
+    assert!(told.one_error().contains("--replace names `web`, which stands for 2 objects"), "{told:?}");
+    assert!(told.stderr.contains("--replace 'web[\"blue\"]' --replace 'web[\"green\"]'"), "{told:?}");
     let plan = sandbox.json(&["plan", "-f", "files", "--replace", "web[\"blue\"]", "-o", "json"]);
     assert_eq!(addresses(&plan, "Replace"), ["web[\"blue\"]"]);
 }

@@ -167,7 +167,7 @@ fn a_destroy_is_planned_saved_and_carried_out_as_it_was_shown() {
     sandbox.ok(&["apply", "plan.json"]);
     let plan = sandbox.json(&["plan", "--destroy", "--target", "b", "--out", "plan.json", "-o", "json"]);
     let actions: Vec<_> = plan["changes"].as_array().unwrap().iter().map(|change| change["action"].clone()).collect();
-    assert_eq!(actions, ["Blocked", "Destroy"], "{plan}");
+    assert_eq!(actions, ["NoOp", "Destroy"], "{plan}");
     sandbox.ok(&["apply", "plan.json"]);
     assert_eq!(sandbox.recorded(), ["a"]);
     sandbox.ok(&["plan", "--destroy", "-f", "files", "--out", "plan.json"]);
