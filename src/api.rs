@@ -13,8 +13,9 @@ mod schema;
 pub use conditions::ConditionType;
 pub use crds::{crds, resource_crd};
 pub use resource::{
-    DeletionPolicy, Dependency, Deposed, Drift, DriftAction, EffectiveLifecycle, Exec, Hook, Import, Input, Job,
-    KeyRef, Lifecycle, NameRef, Pending, Publish, Requirement, Resource, ResourceSpec, ResourceStatus, Timeouts,
+    DeletionPolicy, Dependency, Deposed, Drift, DriftAction, EffectiveLifecycle, Exec, Hook, Import, Input, Instances,
+    Job, KeyRef, Lifecycle, NameRef, Pending, Publish, Requirement, Resource, ResourceSpec, ResourceStatus, Timeouts,
+    TroubledInstance,
 };
 
 /// The API group.

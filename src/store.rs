@@ -12,7 +12,7 @@ pub mod secrets;
 pub mod sqlite;
 pub mod strings;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
@@ -31,6 +31,8 @@ pub struct Loaded {
     pub records: Recorded,
     /// Those that are there and cannot be read.
     pub unreadable: Vec<Unreadable>,
+    /// Instances that had a record, as the index of their family says. A file needs none: it is written as a whole.
+    pub indexed: BTreeSet<Address>,
     /// When each object was last looked at, as far as the store keeps that: the controller has it in memory, so that
     /// looking costs no write.
     pub reads: BTreeMap<Address, Timestamp>,

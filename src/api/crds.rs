@@ -40,8 +40,17 @@ fn complete(root: &mut JSONSchemaProps) {
              !has(self.spec.lifecycle.preventDestroyWhen)",
             "spec.lifecycle.preventDestroy and preventDestroyWhen exclude each other",
         ),
+        rule(
+            "!has(self.spec.enabled) || !has(self.spec.enabledWhen)",
+            "spec.enabled and enabledWhen exclude each other",
+        ),
     ]);
     let Some(properties) = root.properties.as_mut() else { return };
+    if let Some(spec) = properties.get_mut("spec") {
+        // No rule in CEL, which does not see `forEach`, since that has no type.
+        let both = vec!["count".to_owned(), "forEach".to_owned()];
+        spec.not = Some(Box::new(JSONSchemaProps { required: Some(both), ..JSONSchemaProps::default() }));
+    }
     if let Some(status) = properties.get_mut("status") {
         // A new object must never look current: its generation is 1, and this is not.
         status.default = Some(JSON(serde_json::json!({"observedGeneration": -1})));
@@ -120,7 +129,7 @@ mod tests {
         }
         let mut found = Vec::new();
         walk(&schema(), "", &mut found);
-        assert_eq!(found, [".spec.config", ".status.attributes"]);
+        assert_eq!(found, [".spec.config", ".spec.forEach", ".status.attributes"]);
     }
 
     #[test]

@@ -55,6 +55,27 @@ pub struct ResourceSpec {
     #[schemars(schema_with = "schema::free_map")]
     pub config: serde_json::Map<String, serde_json::Value>,
 
+    /// So many objects instead of one, with the addresses `name[0]`, `name[1]` and so on: a whole number, or an
+    /// expression that gives one. In `config` the number of each is `${count.index}`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::count")]
+    pub count: Option<serde_json::Value>,
+
+    /// One object for each key of a map, or for each text of a list, with the addresses `name["key"]`: a map, a list of
+    /// texts, or an expression that gives either. In `config` they are told apart by `${each.key}` and `${each.value}`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::anything")]
+    pub for_each: Option<serde_json::Value>,
+
+    /// While it is false, it is as if the Resource were absent: its objects are destroyed, or never made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub enabled: Option<bool>,
+
+    /// The same, as an expression such as `${ns.labels.stage == 'live'}`, instead of `enabled`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 16384))]
+    pub enabled_when: Option<String>,
+
     /// Resources of this namespace that must exist before this object and be destroyed after it, besides those
     /// that expressions refer to.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -387,6 +408,10 @@ pub struct ResourceStatus {
     #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
     pub dependencies: Vec<String>,
 
+    /// How the objects of a family stand (`count`, `forEach`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instances: Option<Instances>,
+
     /// Old objects that were replaced and are not destroyed yet.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
@@ -410,6 +435,38 @@ pub struct EffectiveLifecycle {
     /// Because of whom, when it is not the Resource itself that asks for it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub because: String,
+}
+
+/// How many objects a family has, and which of them need somebody's attention.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Instances {
+    /// How many there are to be. It is absent while that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::counter")]
+    pub desired: Option<u64>,
+    /// How many of them are as the Resource describes them.
+    #[schemars(schema_with = "schema::counter")]
+    pub ready: u64,
+    /// How many old objects were replaced and are not destroyed yet.
+    #[schemars(schema_with = "schema::counter")]
+    pub deposed: u64,
+    /// The first of those in trouble, in address order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
+    pub troubled: Vec<TroubledInstance>,
+}
+
+/// An instance in trouble.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TroubledInstance {
+    /// Its address, as `web[0]` or `web["blue"]`.
+    pub address: String,
+    /// Why, in one CamelCase word.
+    pub reason: String,
+    /// Why, and what to do next, for people.
+    pub message: String,
 }
 
 /// An old object that waits for its destruction.

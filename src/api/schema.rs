@@ -24,6 +24,33 @@ pub(super) fn resource_name(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "string", "minLength": 1, "maxLength": 63, "pattern": DNS_LABEL})
 }
 
+/// A whole number, or an expression. The most is what `load` allows as well.
+pub(super) fn count(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "x-kubernetes-int-or-string": true,
+        "x-kubernetes-validations": [
+            {
+                "rule": "type(self) != int || (self >= 0 && self <= 10000)",
+                "message": "must not be negative, and at most 10000",
+            },
+            {
+                "rule": "type(self) != string || self.contains('${') || self.matches('^[0-9]+$')",
+                "message": "must be a whole number, or an expression as ${size(zones.names)}",
+            },
+        ],
+    })
+}
+
+/// A number of objects.
+pub(super) fn counter(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "integer", "format": "int64", "minimum": 0})
+}
+
+/// Whatever it is. Where CEL needs a type, it does not see such a field.
+pub(super) fn anything(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"x-kubernetes-preserve-unknown-fields": true})
+}
+
 /// A map of anything, owned field by field.
 pub(super) fn free_map(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "object", "x-kubernetes-preserve-unknown-fields": true})

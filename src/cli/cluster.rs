@@ -21,11 +21,11 @@ use crate::driver::Registry;
 use crate::driver::kubernetes_object::{KubernetesObject, OwnerScope};
 use crate::execute::Limits;
 use crate::load::{self, Config, Data, Instance};
-use crate::model::{Address, DataKind, DataRef, Reason, Record, Stored, Value, Version};
+use crate::model::{Address, DataKind, DataRef, InstanceKey, Reason, Record, Stored, Value, Version};
 use crate::plan::Held;
 use crate::process::{SystemClock, SystemRandom};
 use crate::store::secrets::{Decoded, Failure, Patience, Secrets};
-use crate::store::{Loaded, Unreadable};
+use crate::store::{ClusterJournal, Loaded, ResourceMeta, ResourceView, Unreadable};
 
 /// How many Resources one answer of the API server holds.
 const PAGE: u32 = 500;
@@ -175,6 +175,7 @@ pub async fn look(target: &Cluster, limits: Limits, console: Console) -> anyhow:
     let mut situation = Situation {
         config: Arc::new(connection.config(&resources).await),
         recorded: loaded.records,
+        indexed: loaded.indexed,
         namespace: connection.namespace_value().await,
         ..Situation::default()
     };
@@ -197,14 +198,35 @@ pub async fn records(target: &Cluster, console: Console) -> anyhow::Result<Loade
 pub async fn open_records(target: &Cluster, console: Console) -> anyhow::Result<Records> {
     let connection = Connection::announced(target, console).await?;
     let loaded = read_records(&connection, target).await?;
-    let editor = ClusterEditor { secrets: connection.secrets(target), target: target.clone() };
-    Ok(Records { recorded: loaded.records, unreadable: loaded.unreadable, editor: Editor::Cluster(editor) })
+    let recorded = loaded.records.keys().cloned().collect();
+    let editor = ClusterEditor {
+        namespace: connection.namespace.as_str().into(),
+        secrets: connection.secrets(target),
+        resources: connection.resources(),
+        recorded,
+    };
+    Ok(Records { recorded: loaded.records, unreadable: loaded.unreadable, editor: Editor::Cluster(Box::new(editor)) })
 }
 
 /// Edits records of a cluster.
 pub struct ClusterEditor {
+    namespace: Arc<str>,
     secrets: Secrets,
-    target: Cluster,
+    resources: Api<Resource>,
+    recorded: BTreeSet<Address>,
+}
+
+/// What was read at the beginning of the command.
+struct Read(BTreeSet<Address>);
+
+impl ResourceView for Read {
+    fn metadata(&self, _: &str, _: &str) -> Option<ResourceMeta> {
+        None
+    }
+
+    fn recorded(&self, _: &str, name: &str) -> Vec<InstanceKey> {
+        self.0.iter().filter(|address| *address.name == *name).map(|address| address.key.clone()).collect()
+    }
 }
 
 impl ClusterEditor {
@@ -214,7 +236,7 @@ impl ClusterEditor {
         let Stored { record, version } = stored;
         let written = match edited {
             Edited::To(record) => self.secrets.put(&record, Some(*version), Patience::SHORT).await.map(drop),
-            Edited::Erased => return self.remove(&record.namespace, &record.address, *version).await,
+            Edited::Erased => return self.remove(&record.address, *version).await,
         };
         written.map_err(|failure| refused(&failure))
     }
@@ -224,7 +246,7 @@ impl ClusterEditor {
     pub async fn relocate(&self, stored: &Stored, to: &Address) -> anyhow::Result<()> {
         let Stored { record, version } = stored;
         let from = &record.address;
-        let resources = Connection::open(&self.target).await?.resources();
+        let resources = &self.resources;
         let (old, new) = (resources.get_opt(&from.name).await, resources.get_opt(&to.name).await);
         let (old, new) = (old.map_err(explained)?, new.map_err(explained)?);
         let deleting = |resource: &Resource| resource.metadata.deletion_timestamp.is_some();
@@ -252,16 +274,44 @@ impl ClusterEditor {
     /// the marks.
     pub async fn remove_unreadable(&self, found: &Unreadable) -> anyhow::Result<()> {
         if !self.secrets.is_index(found, Patience::SHORT).await.map_err(|failure| refused(&failure))? {
-            release(&self.target, Some(&found.address)).await?;
+            let resource = self.resources.get_opt(&found.address.name).await.map_err(explained)?;
+            self.release(&found.address, resource.as_ref()).await?;
         }
         let removed = self.secrets.delete_unreadable(found, Patience::SHORT).await;
         removed.map_err(|failure| refused(&failure))
     }
 
-    async fn remove(&self, namespace: &str, address: &Address, version: Version) -> anyhow::Result<()> {
-        release(&self.target, Some(address)).await?;
-        let removed = self.secrets.delete(namespace, address, version, Patience::SHORT).await;
+    /// Removes a record. What the other instances of a family have stays.
+    async fn remove(&self, address: &Address, version: Version) -> anyhow::Result<()> {
+        let resource = self.resources.get_opt(&address.name).await.map_err(explained)?;
+        self.release(address, resource.as_ref()).await?;
+        let removed = self.secrets.delete(&self.namespace, address, version, Patience::SHORT).await;
         removed.map_err(|failure| refused(&failure))
+    }
+}
+
+impl ClusterEditor {
+    /// Declares that there is no object behind a record that is missing: the Resource, or the index of its family, no
+    /// longer says that there is one.
+    pub async fn forget_missing(&self, address: &Address) -> anyhow::Result<()> {
+        let resource = self.resources.get_opt(&address.name).await.map_err(explained)?;
+        let family = self.secrets.get_family(&self.namespace, &address.name, Patience::SHORT).await;
+        let family = family.map_err(|failure| refused(&failure))?;
+        let is_indexed = family.is_some_and(|family| family.instances.contains(address));
+        let is_marked = resource.as_ref().is_some_and(|resource| !resource.annotation(api::RECORD).is_empty());
+        let has_others = self.recorded.iter().any(|other| other.name == address.name);
+        if !is_indexed && (!is_marked || has_others) {
+            let what = format!("nothing is recorded of `{address}`");
+            return Err(CommandFailure::hinted(what, "`purlin state list` lists what is"));
+        }
+        self.release(address, resource.as_ref()).await
+    }
+
+    /// Takes an instance out of the index of its family, and the marks off the Resource with the last one.
+    async fn release(&self, address: &Address, of: Option<&Resource>) -> anyhow::Result<()> {
+        let uid = Arc::from(of.and_then(|resource| resource.metadata.uid.as_deref()).unwrap_or_default());
+        let journal = ClusterJournal::new(self.secrets.clone(), Arc::new(Read(self.recorded.clone())));
+        journal.release(&self.namespace, address, &uid).await.map_err(|failure| refused(&failure))
     }
 }
 
@@ -272,7 +322,8 @@ async fn read_records(connection: &Connection, target: &Cluster) -> anyhow::Resu
     for found in found {
         match found {
             Ok(Decoded::Record(stored)) => drop(loaded.records.insert(stored.record.address.clone(), stored)),
-            Ok(Decoded::Family(_) | Decoded::Parted(_)) => {}
+            Ok(Decoded::Family(family)) => loaded.indexed.extend(family.instances),
+            Ok(Decoded::Parted(_)) => {}
             Err(unreadable) => loaded.unreadable.push(unreadable),
         }
     }
@@ -311,22 +362,6 @@ pub async fn change(
     let params = PatchParams { field_manager: Some("purlin-cli".to_owned()), ..PatchParams::default() };
     connection.resources().patch(name, &params, &Patch::Merge(patch)).await.map_err(explained)?;
     Ok(true)
-}
-
-/// Removes the annotation by which a Resource says that it has a record.
-pub async fn remove_annotation(target: &Cluster, address: &Address) -> anyhow::Result<()> {
-    let connection = Connection::open(target).await?;
-    let resources = connection.resources();
-    let found = resources.get_opt(&address.name).await.map_err(explained)?;
-    let resource = found.filter(|resource| !resource.annotation(api::RECORD).is_empty()).ok_or_else(|| {
-        CommandFailure::hinted(format!("nothing is recorded of `{address}`"), "`purlin state list` lists what is")
-    })?;
-    let patch = json!({"metadata": {
-        "resourceVersion": resource.metadata.resource_version,
-        "annotations": {api::RECORD: null},
-    }});
-    resources.patch(&address.name, &PatchParams::default(), &Patch::Merge(patch)).await.map_err(explained)?;
-    Ok(())
 }
 
 /// Removes finalizer and annotation from one Resource or all of them, so that they can go while objects and records

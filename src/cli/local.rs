@@ -1,6 +1,6 @@
 //! Local mode: the desired state is in files, the records are in one SQLite file.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -177,7 +177,8 @@ pub fn situation(wanted: Wanted, loaded: Loaded) -> Situation {
     let held = loaded.unreadable.into_iter().map(|found| (found.address, unreadable(found.message))).collect();
     let config = Arc::new(config);
     let (recorded, reads) = (loaded.records, loaded.reads);
-    Situation { config, digest, recorded, namespace, problems, held, reads, destroy_orphans: true }
+    let indexed = BTreeSet::new();
+    Situation { config, digest, recorded, indexed, namespace, problems, held, reads, destroy_orphans: true }
 }
 
 fn unreadable(message: String) -> Held {

@@ -44,7 +44,8 @@ impl Display for Story<'_> {
 
 impl Story<'_> {
     fn heading(&self, f: &mut Formatter<'_>, record: Option<&Record>) -> fmt::Result {
-        let instance = self.situation.config.instances.get(self.address);
+        let config = self.planned.map_or(&self.situation.config, |planned| &planned.config);
+        let instance = config.instances.get(self.address);
         let type_name = instance.map(|instance| &instance.type_name).or(record.map(|record| &record.type_name));
         write!(f, "{}", self.paint.strong(&self.address.to_string()))?;
         type_name.map_or(Ok(()), |type_name| write!(f, " ({type_name})"))?;
@@ -189,12 +190,25 @@ fn quoted<T: Display>(items: impl ExactSizeIterator<Item = T>) -> String {
     format!("{}{more}", shown.join(", "))
 }
 
-/// The same from what the controller has written into the status.
-pub fn from_status(resource: &api::Resource, paint: Paint) -> String {
+/// The same from what the controller has written into the status, of the instance of a family that is asked for too.
+pub fn from_status(resource: &api::Resource, instance: Option<&Address>, paint: Paint) -> String {
     let mut text = String::new();
     // Writing to a String cannot fail.
     let _ = write_status(&mut text, resource, paint);
+    if let Some(address) = instance {
+        let _ = write_instance(&mut text, resource, address, paint);
+    }
     text
+}
+
+fn write_instance(text: &mut String, resource: &api::Resource, address: &Address, paint: Paint) -> fmt::Result {
+    let instances = resource.status.as_ref().and_then(|status| status.instances.as_ref());
+    let mut troubled = instances.into_iter().flat_map(|instances| &instances.troubled);
+    writeln!(text, "{}", paint.strong(&address.to_string()))?;
+    let told = troubled.find(|one| one.address == address.to_string());
+    let state = told.map_or("no trouble of it is told".to_owned(), |one| format!("{}: {}", one.reason, one.message));
+    entry(text, "State", &state)?;
+    entry(text, "More", &format!("`purlin state show '{address}'` shows what is recorded of it"))
 }
 
 fn write_status(text: &mut String, resource: &api::Resource, paint: Paint) -> fmt::Result {
@@ -219,12 +233,16 @@ fn write_status(text: &mut String, resource: &api::Resource, paint: Paint) -> fm
     if !status.dependencies.is_empty() {
         entry(text, "Depends on", &quoted(status.dependencies.iter()))?;
     }
+    if let Some(instances) = &status.instances {
+        write_instances(text, instances)?;
+    }
     for leftover in &status.deposed {
         let waits = match leftover.waiting_for.as_slice() {
             [] => String::new(),
             waiting => format!(", waits for {}", quoted(waiting.iter())),
         };
-        entry(text, "Leftover", &format!("{} (id {}){waits}", leftover.key, leftover.id))?;
+        let of = if leftover.instance.is_empty() { String::new() } else { format!(" of {name}{}", leftover.instance) };
+        entry(text, "Leftover", &format!("{}{of} (id {}){waits}", leftover.key, leftover.id))?;
     }
     let Some(pending) = &status.pending else { return entry(text, "Next", "nothing is to be done") };
     let paths = match pending.paths.as_slice() {
@@ -233,4 +251,14 @@ fn write_status(text: &mut String, resource: &api::Resource, paint: Paint) -> fm
     };
     entry(text, "Next", &format!("{}{paths}", pending.action))?;
     if pending.waiting_for.is_empty() { Ok(()) } else { entry(text, "Waits for", &quoted(pending.waiting_for.iter())) }
+}
+
+fn write_instances(text: &mut String, instances: &api::Instances) -> fmt::Result {
+    let desired = instances.desired.map_or_else(|| "an unknown number".to_owned(), |count| count.to_string());
+    let deposed = if instances.deposed == 0 { String::new() } else { format!(", {} old ones", instances.deposed) };
+    entry(text, "Instances", &format!("{} of {desired} ready{deposed}", instances.ready))?;
+    for api::TroubledInstance { address, reason, message } in &instances.troubled {
+        writeln!(text, "    {address} ({reason}): {message}")?;
+    }
+    Ok(())
 }

@@ -24,6 +24,8 @@ pub struct Situation {
     pub digest: [u8; 32],
     /// What is recorded.
     pub recorded: Recorded,
+    /// Instances that had a record, as the index of their family says.
+    pub indexed: BTreeSet<Address>,
     /// `ns` of expressions.
     pub namespace: Value,
     /// Problems that concern no object of the plan, such as files that could not be read.
@@ -96,6 +98,7 @@ impl Situation {
             targets: planning.targets.clone(),
             replace: planning.replace.clone(),
             held: self.held.clone(),
+            indexed: self.indexed.clone(),
             running: purpose.running,
             seed: basis.seed,
             namespace_value: self.namespace.clone(),

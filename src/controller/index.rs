@@ -11,6 +11,7 @@
 //! events are parked until the step's own result is known. Our finalizer and annotation on a Resource are assumed as
 //! written until the watch confirms them.
 
+mod families;
 mod inputs;
 mod links;
 mod overlay;
@@ -25,9 +26,11 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use crate::load::{Config, Data, Instance};
 use crate::model::{Address, Stored, Value, Version};
 use crate::store::ResourceMeta;
+use crate::store::secrets::Family;
 
 pub use self::inputs::InputKey;
 
+use self::families::KnownFamilies;
 use self::inputs::KnownInputs;
 use self::links::Links;
 use self::overlay::Overlay;
@@ -70,6 +73,12 @@ pub enum Event {
     RecordDeleted(Address, Version),
     /// A record exists and cannot be read, for the reason given.
     RecordUnreadable(Address, String),
+    /// The index of a family exists in this form.
+    FamilyApplied(Family),
+    /// The index of a family is gone since the version.
+    FamilyDeleted(Arc<str>, Version),
+    /// The index of a family exists and cannot be read, for the reason given.
+    FamilyUnreadable(Arc<str>, String),
     /// All Resources are about to be listed anew.
     ResourcesRelisting,
     /// What was not listed since `ResourcesRelisting` is gone.
@@ -111,6 +120,7 @@ pub struct Index {
     records: BTreeMap<Address, Stored>,
     /// Records that exist and cannot be read, with the reason.
     unreadable: BTreeMap<Address, String>,
+    families: KnownFamilies,
     links: Links,
     inputs: KnownInputs,
     /// Records that we removed and whose removal the watch has not delivered yet.
@@ -155,7 +165,8 @@ impl Index {
 
     /// Whether there is neither a Resource nor a record.
     pub fn is_empty(&self) -> bool {
-        self.entries.is_empty() && self.records.is_empty() && self.unreadable.is_empty() && self.busy.is_empty()
+        let records = self.records.is_empty() && self.unreadable.is_empty() && self.busy.is_empty();
+        records && self.entries.is_empty() && self.families.is_empty()
     }
 
     /// All records, as known.
@@ -213,6 +224,9 @@ impl Index {
             Event::RecordApplied(stored) => self.record_applied(stored),
             Event::RecordDeleted(address, version) => self.record_deleted(&address, version),
             Event::RecordUnreadable(address, message) => self.record_unreadable(address, message),
+            Event::FamilyApplied(family) => self.wake_for_family(|families| families.applied(family)),
+            Event::FamilyDeleted(name, version) => self.wake_for_family(|families| families.deleted(name, version)),
+            Event::FamilyUnreadable(name, why) => self.wake_for_family(|families| families.unreadable(name, why)),
             Event::ResourcesRelisting => self.resources_before = Some(self.entries.keys().cloned().collect()),
             Event::ResourcesListed => {
                 for name in self.resources_before.take().unwrap_or_default() {
@@ -261,14 +275,35 @@ impl Index {
     /// What these names want.
     pub fn config(&self, names: &BTreeSet<Arc<str>>) -> Config {
         let mut config = Config { namespace: self.namespace.clone(), ..Config::default() };
-        names.iter().filter_map(|name| self.instance(name)).for_each(|resource| config.add(resource));
+        let resources = names.iter().filter_map(|name| self.instance(name));
+        resources.for_each(|resource| config.add(self.families.checked(resource)));
         config.link();
         config
     }
 
-    /// Digest of all that the state of an object depends on: its Resource, its records, the records of what it refers
-    /// to, its inputs, the namespace. While it is as it was when the object was found settled, nobody needs to be asked about it.
-    pub fn fingerprint(&self, name: &str) -> u64 {
+    /// Instances of these names that had a record, as the index of their family says: also those whose record is gone.
+    pub fn indexed<'a>(&'a self, names: &'a BTreeSet<Arc<str>>) -> impl Iterator<Item = &'a Address> {
+        let all = names.iter().flat_map(|name| self.families.instances(name));
+        // Of those that we have removed ourselves the watch has not told everything yet.
+        all.filter(|address| !self.erased.contains(*address))
+    }
+
+    /// Digest of all that the state of an object depends on: its Resource, its record, the records of what it refers
+    /// to, its inputs, the namespace. While it is as it was when the object was found settled, nobody needs to be asked
+    /// about it. What becomes of the other instances of a family is no concern of it.
+    pub fn fingerprint(&self, address: &Address) -> u64 {
+        self.fingerprint_of(address, self.shared_fingerprint(&address.name))
+    }
+
+    /// The same, when what all instances of the Resource share is known already.
+    pub fn fingerprint_of(&self, address: &Address, shared: u64) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        (shared, address, self.version(address)).hash(&mut hasher);
+        hasher.finish()
+    }
+
+    /// What [`Self::fingerprint`] takes from the Resource, from its inputs and from what it refers to.
+    pub fn shared_fingerprint(&self, name: &str) -> u64 {
         let mut hasher = DefaultHasher::new();
         self.namespace_version.hash(&mut hasher);
         if let Some(entry) = self.entries.get(name) {
@@ -284,7 +319,6 @@ impl Index {
                 self.hash_records(target, &mut hasher);
             }
         }
-        self.hash_records(name, &mut hasher);
         hasher.finish()
     }
 
@@ -322,8 +356,11 @@ impl Index {
                 self.keep(stored.clone());
             }
         } else if existed {
-            self.own_marks(address, Overlay::Unmarked);
             self.drop_record(address);
+            // The marks stay on a family until the last of its instances has none any more.
+            if self.addresses(&address.name).next().is_none() {
+                self.own_marks(address, Overlay::Unmarked);
+            }
             if !parked.saw_deletion() {
                 self.erased.insert(address.clone());
             }
@@ -353,7 +390,12 @@ impl Index {
         self.inputs.set(&name, self.entries.get(&name).map(|entry| &*entry.instance), Some(&instance));
         let entry = match self.entries.remove(&name) {
             Some(old) if old.instance.uid == instance.uid => {
-                if is_news(&old.instance, &instance, has_record) {
+                // `state rm` without a record says so by this. Of our own doing we know.
+                let forgotten = old.overlay == Overlay::None
+                    && !has_record
+                    && old.instance.record_annotation == instance.uid
+                    && instance.record_annotation != instance.uid;
+                if forgotten || is_news(&old.instance, &instance, has_record) {
                     self.wake_with_former(&instance);
                     self.wake_with_former(&old.instance);
                 }
@@ -431,10 +473,12 @@ impl Index {
         // The list will be read after this moment, so it shows that these are gone.
         self.erased.clear();
         self.unreadable.clear();
+        self.families.relisting();
         self.records_before = Some(self.records.iter().map(|(address, s)| (address.clone(), s.version)).collect());
     }
 
     fn records_listed(&mut self) {
+        self.wake_for_family(KnownFamilies::listed);
         for (address, version) in self.records_before.take().unwrap_or_default() {
             // One that we wrote since may have been written after the list was read.
             if self.version(&address) == Some(version) {
@@ -465,14 +509,29 @@ impl Index {
     }
 
     fn keep(&mut self, stored: Stored) {
-        let address = stored.record.address.clone();
-        self.records.insert(address.clone(), stored);
-        self.relink(&address.name);
+        let name = stored.record.address.name.clone();
+        let used = used_names(&stored);
+        let before = self.records.insert(stored.record.address.clone(), stored).map(|before| used_names(&before));
+        // One record of a thousand of a family costs no look at all the others, as long as it adds nothing but links.
+        match before {
+            Some(before) if !before.is_subset(&used) => self.relink(&name),
+            _ => self.links.add(&name, used),
+        }
     }
 
     fn drop_record(&mut self, address: &Address) {
-        self.records.remove(address);
-        self.relink(&address.name);
+        let Some(before) = self.records.remove(address) else { return };
+        let entry = self.entries.get(&address.name);
+        let wanted =
+            |name: &Arc<str>| entry.is_some_and(|e| e.instance.references.iter().any(|r| r.target.name == *name));
+        if !used_names(&before).iter().all(wanted) {
+            self.relink(&address.name);
+        }
+    }
+
+    fn wake_for_family(&mut self, change: impl FnOnce(&mut KnownFamilies) -> Vec<Arc<str>>) {
+        let woken = change(&mut self.families);
+        self.woken.extend(woken);
     }
 
     /// Neighbours are looked at too, since the component may fall apart by what happens next.
@@ -495,15 +554,19 @@ impl Index {
             instance.references.iter().map(|r| &r.target.name).chain(before)
         });
         let records = self.records.range(Address::single(name.clone())..).take_while(|(a, _)| a.name == *name);
-        let used = records.flat_map(|(_, stored)| {
-            let record = &stored.record;
-            let objects = record.current.iter().chain(record.deposed.values());
-            let used = objects.flat_map(|object| object.dependencies.iter());
-            used.chain(record.moving_to.as_deref()).map(|address| &address.name)
-        });
-        let targets: BTreeSet<Arc<str>> = wanted.chain(used).filter(|target| *target != name).cloned().collect();
+        let mut targets: BTreeSet<Arc<str>> = wanted.filter(|target| *target != name).cloned().collect();
+        targets.extend(records.flat_map(|(_, stored)| used_names(stored)));
         self.links.set(name, targets);
     }
+}
+
+/// The other Resources whose objects the objects of a record use, and the one that it is moved to.
+fn used_names(stored: &Stored) -> BTreeSet<Arc<str>> {
+    let record = &stored.record;
+    let objects = record.current.iter().chain(record.deposed.values());
+    let used = objects.flat_map(|object| object.dependencies.iter());
+    let names = used.chain(record.moving_to.as_deref()).map(|address| &address.name);
+    names.filter(|name| **name != record.address.name).cloned().collect()
 }
 
 /// Whether a change of a Resource is a reason to look at it. Our own marks coming and going are none, unless somebody

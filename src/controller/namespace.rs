@@ -18,6 +18,7 @@ mod pace;
 mod planning;
 mod progress;
 mod recovery;
+mod resources;
 mod tracked;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -30,6 +31,7 @@ use self::moving::Moved;
 use self::planning::{Deferred, Planned};
 use self::progress::Adopted;
 use self::recovery::Recovered;
+use self::resources::{Followed, of_name};
 use self::tracked::Tracked;
 use super::context::Context;
 use super::inputs::InputWatches;
@@ -54,6 +56,10 @@ pub struct NamespaceTask {
     queued: usize,
     /// In boxes, since the nodes of the map are half empty.
     tracked: BTreeMap<Address, Box<Tracked>>,
+    /// The Resources that these are instances of.
+    followed: BTreeMap<Arc<str>, Box<Followed>>,
+    /// Resources whose status may have changed in this turn.
+    changed: BTreeSet<Arc<str>>,
     /// When to look at an object though nothing happens.
     timers: BTreeSet<(Instant, Address)>,
     plannings: JoinSet<Option<Planned>>,
@@ -104,6 +110,8 @@ impl NamespaceTask {
             settle: Settle::default(),
             queued: 0,
             tracked: BTreeMap::new(),
+            followed: BTreeMap::new(),
+            changed: BTreeSet::new(),
             timers: BTreeSet::new(),
             plannings: JoinSet::new(),
             in_planning: BTreeSet::new(),
@@ -197,12 +205,14 @@ impl NamespaceTask {
     fn turn(&mut self) -> Option<Instant> {
         let now = Instant::now();
         if self.stopping {
+            self.publish_changed(now);
             return None;
         }
         self.take_woken(now);
         self.take_timers(now);
         let deferred = self.adopt_deferred(now);
         let gathered = self.plan_due(now);
+        self.publish_changed(now);
         let timer = self.timers.first().map(|(at, _)| *at);
         [deferred, gathered, timer].into_iter().flatten().min()
     }
@@ -220,7 +230,9 @@ impl NamespaceTask {
             self.inputs.follow(&wanted, &self.context, &self.shared);
         }
         for name in gone {
-            self.tidy(&Address::single(name));
+            let left: Vec<Address> = of_name(&self.tracked, &name).map(|(address, _)| address.clone()).collect();
+            left.iter().for_each(|address| self.tidy(address));
+            self.forget_resource(&name);
         }
         for address in foreign {
             self.bring_in(&address);
@@ -281,8 +293,8 @@ impl NamespaceTask {
         for (address, tracked) in &mut self.tracked {
             drift::end_watch(&self.context, &self.shared, address, tracked);
         }
-        for tracked in self.tracked.values() {
-            metrics.object_moved(tracked.state, None);
+        for followed in self.followed.values() {
+            metrics.object_moved(followed.state, None);
         }
         metrics.abandoned(-i64::try_from(self.abandoned.len()).unwrap_or(0));
         self.chores.abort_all();

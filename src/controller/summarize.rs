@@ -7,6 +7,7 @@
 //! - it holds no sensitive value and at most 16 KiB.
 
 mod attributes;
+mod family;
 mod verdict;
 
 use std::collections::BTreeMap;
@@ -24,6 +25,7 @@ use crate::plan;
 
 use self::verdict::{Class, Verdict};
 
+pub use family::{Extent, FamilySituation, Member, summarize_family};
 pub use verdict::waits_by_itself;
 
 /// No status is larger: etcd keeps every version, and every watcher gets it.
@@ -113,13 +115,10 @@ pub fn summarize(situation: &Situation<'_>) -> Summary {
     // What is wrong with the object itself is told first; then what is left to do about its leftovers.
     let overall = if object.class == Class::Ready { &rest } else { &object };
     let suspended = object.class == Class::Suspended;
-    let considered = if suspended && !situation.instance.deleting {
-        situation.previous.observed_generation
-    } else {
-        situation.instance.generation
-    };
-    let new = conditions(situation, &object, overall, considered);
-    let notes = notes(situation, overall, &new);
+    let resource = Resource { instance: situation.instance, previous: situation.previous };
+    let considered = resource.considered(&object);
+    let new = conditions(resource, &object, overall, drifted(situation, considered));
+    let notes = notes(resource, overall, overall, &new);
     let conditions = merge(&situation.previous.conditions, new, situation.now);
     let current = situation.record.and_then(|record| record.current.as_deref());
     let mut status = ResourceStatus {
@@ -129,24 +128,53 @@ pub fn summarize(situation: &Situation<'_>) -> Summary {
         attributes: serde_json::Map::new(),
         lifecycle: lifecycle(situation),
         dependencies: names(situation.wants.iter()),
+        instances: None,
         deposed: deposed(situation),
         pending: pending(situation),
-        last_handled_reconcile_at: handled(situation, suspended),
+        last_handled_reconcile_at: handled(resource, suspended),
     };
     if let Some(object) = current {
         let used = serde_json::to_vec(&status).map_or(STATUS_LIMIT, |bytes| bytes.len());
         status.attributes = attributes::visible(&object.value, STATUS_LIMIT.saturating_sub(used));
     }
-    Summary { status, notes, state: state(situation, &object, overall) }
+    Summary { status, notes, state: state(resource, &object, overall) }
 }
 
-fn conditions(situation: &Situation<'_>, object: &Verdict, overall: &Verdict, generation: i64) -> Vec<Condition> {
+/// The Resource, and what its status says now.
+#[derive(Clone, Copy)]
+struct Resource<'a> {
+    instance: &'a Instance,
+    previous: &'a Published,
+}
+
+impl<'a> Resource<'a> {
+    /// The generation that the new status is about. Nobody looks at what is suspended.
+    fn considered(self, object: &Verdict) -> i64 {
+        if object.class == Class::Suspended && !self.instance.deleting {
+            self.previous.observed_generation
+        } else {
+            self.instance.generation
+        }
+    }
+
+    fn previous(self, kind: ConditionType) -> Option<&'a Condition> {
+        self.previous.conditions.iter().find(|condition| condition.type_ == kind.as_str())
+    }
+}
+
+fn conditions(
+    resource: Resource<'_>,
+    object: &Verdict,
+    overall: &Verdict,
+    drifted: Option<Condition>,
+) -> Vec<Condition> {
+    let generation = resource.considered(object);
     let with =
         |kind, status, verdict: &Verdict| condition(kind, status, verdict.reason, cut(&verdict.message), generation);
     let truth = |yes| if yes { "True" } else { "False" };
-    let deleting = situation.instance.deleting;
+    let deleting = resource.instance.deleting;
     let mut all = Vec::new();
-    match previous(situation, ConditionType::Ready).filter(|_| object.class == Class::Suspended && !deleting) {
+    match resource.previous(ConditionType::Ready).filter(|_| object.class == Class::Suspended && !deleting) {
         // Nobody looked at a suspended object, so what was known of it still stands.
         Some(ready) => all.push(ready.clone()),
         None => all.push(with(ConditionType::Ready, truth(object.class == Class::Ready), object)),
@@ -157,7 +185,7 @@ fn conditions(situation: &Situation<'_>, object: &Verdict, overall: &Verdict, ge
         Class::Stalled => all.push(with(ConditionType::Stalled, "True", overall)),
         Class::Ready | Class::Suspended => {}
     }
-    all.extend(drifted(situation, generation));
+    all.extend(drifted);
     if deleting && overall.blocks_deletion {
         all.push(with(ConditionType::DeletionBlocked, "True", overall));
     }
@@ -175,26 +203,23 @@ fn drifted(situation: &Situation<'_>, generation: i64) -> Option<Condition> {
     (stays || open).then(|| condition(ConditionType::Drifted, "True", drift.reason(), message, generation))
 }
 
-fn previous<'a>(situation: &Situation<'a>, kind: ConditionType) -> Option<&'a Condition> {
-    situation.previous.conditions.iter().find(|condition| condition.type_ == kind.as_str())
-}
-
-/// Told once, when it begins: the same failure on the next attempt is no event.
-fn notes(situation: &Situation<'_>, overall: &Verdict, new: &[Condition]) -> Vec<Note> {
-    let action = if situation.instance.deleting { "Delete" } else { "Reconcile" };
+/// Told once, when it begins: the same failure on the next attempt is no event. `cause` is what is told: of a family
+/// the verdict on the instance that leads, without the numbers of all the others.
+fn notes(resource: Resource<'_>, overall: &Verdict, cause: &Verdict, new: &[Condition]) -> Vec<Note> {
+    let action = if resource.instance.deleting { "Delete" } else { "Reconcile" };
     let blocked = new.iter().find(|condition| condition.type_ == ConditionType::DeletionBlocked.as_str());
     if let Some(blocked) = blocked {
-        let before = previous(situation, ConditionType::DeletionBlocked);
+        let before = resource.previous(ConditionType::DeletionBlocked);
         let news = before.is_none_or(|before| before.reason != blocked.reason);
-        let note = format!("{}: {}", blocked.reason, blocked.message);
+        let note = format!("{}: {}", blocked.reason, cut(&cause.message));
         return news.then_some(Note { warning: true, reason: "DeletionBlocked", action, note }).into_iter().collect();
     }
-    let before = previous(situation, ConditionType::Synced);
+    let before = resource.previous(ConditionType::Synced);
     let same = before.is_some_and(|b| b.reason == overall.reason.as_str() && b.message == cut(&overall.message));
     if !overall.is_error || same {
         return Vec::new();
     }
-    vec![Note { warning: true, reason: overall.reason.as_str(), action, note: cut(&overall.message) }]
+    vec![Note { warning: true, reason: cause.reason.as_str(), action, note: cut(&cause.message) }]
 }
 
 /// What a finished step is told as; `None` for steps that are nobody's news.
@@ -224,8 +249,8 @@ pub fn finished(step: &Step, adopted: bool, id: Option<&str>, because: Option<&s
     Some(Note { warning: false, reason, action, note })
 }
 
-fn state(situation: &Situation<'_>, object: &Verdict, overall: &Verdict) -> ObjectState {
-    match (situation.instance.deleting, object.class, overall.class) {
+fn state(resource: Resource<'_>, object: &Verdict, overall: &Verdict) -> ObjectState {
+    match (resource.instance.deleting, object.class, overall.class) {
         (true, ..) => ObjectState::Deleting,
         (_, Class::Suspended, _) => ObjectState::Suspended,
         (_, _, Class::Ready) => ObjectState::Ready,
@@ -305,9 +330,9 @@ fn action_word(change: &Change) -> &'static str {
     }
 }
 
-fn handled(situation: &Situation<'_>, suspended: bool) -> Option<String> {
-    let asked = &situation.instance.reconcile_requested;
-    let done = if suspended || asked.is_empty() { &situation.previous.handled_reconcile } else { asked };
+fn handled(resource: Resource<'_>, suspended: bool) -> Option<String> {
+    let asked = &resource.instance.reconcile_requested;
+    let done = if suspended || asked.is_empty() { &resource.previous.handled_reconcile } else { asked };
     Some(done.to_string()).filter(|text| !text.is_empty())
 }
 
@@ -329,10 +354,14 @@ fn visible_id(object: &Value) -> Option<String> {
 
 /// A text of bearable length.
 fn cut(text: &str) -> String {
-    if text.len() <= MESSAGE_LIMIT {
+    cut_to(text, MESSAGE_LIMIT)
+}
+
+fn cut_to(text: &str, limit: usize) -> String {
+    if text.len() <= limit {
         return text.to_owned();
     }
-    let end = (0..=MESSAGE_LIMIT - 4).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+    let end = (0..=limit - 4).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
     format!("{}...", &text[..end])
 }
 

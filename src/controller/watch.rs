@@ -22,7 +22,7 @@ use crate::load::{self, Interner};
 use crate::model::{Address, Diagnostic, Reason, Value, Version};
 use crate::process::{Gate, Random};
 use crate::store::Strings;
-use crate::store::secrets::{Decoded, FIELD_SELECTOR, LABEL_SELECTOR, Secrets, decode};
+use crate::store::secrets::{Decoded, FIELD_SELECTOR, LABEL_SELECTOR, Secrets, decode, is_family};
 
 /// kubectl's copy of what was applied: no part of any desired state.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
@@ -128,7 +128,11 @@ impl Watch {
                         && serves(&namespace)
                     {
                         let version = version(&secret.metadata);
-                        self.world.apply(&namespace, Event::RecordDeleted(address, version));
+                        let event = match is_family(&secret) {
+                            true => Event::FamilyDeleted(address.name, version),
+                            false => Event::RecordDeleted(address, version),
+                        };
+                        self.world.apply(&namespace, event);
                     }
                 }
                 watcher::Event::InitDone => {
@@ -233,7 +237,7 @@ pub fn published(status: &api::ResourceStatus) -> Published {
 async fn read_record(secret: &Secret, secrets: &Secrets, strings: &mut Strings) -> Option<(Arc<str>, Event)> {
     let record = match decode(secret, strings) {
         Ok(Decoded::Record(stored)) => Ok(stored),
-        Ok(Decoded::Family(_)) => return None,
+        Ok(Decoded::Family(family)) => return Some((family.namespace.clone(), Event::FamilyApplied(family))),
         Ok(Decoded::Parted(head)) => match secrets.assemble(&head).await {
             // It is gone already, which the watch is about to tell.
             Ok(None) => return None,
@@ -247,7 +251,11 @@ async fn read_record(secret: &Secret, secrets: &Secrets, strings: &mut Strings) 
         Err(message) => {
             let (namespace, address) = whose(secret)?;
             tracing::error!(namespace = &*namespace, %address, error = message, "a record cannot be read");
-            Some((namespace, Event::RecordUnreadable(address, message)))
+            let event = match is_family(secret) {
+                true => Event::FamilyUnreadable(address.name, message),
+                false => Event::RecordUnreadable(address, message),
+            };
+            Some((namespace, event))
         }
     }
 }

@@ -54,8 +54,15 @@ impl World {
 
     /// Takes an event of a namespace.
     pub fn apply(&self, namespace: &Arc<str>, event: Event) {
-        let brings_something =
-            matches!(event, Event::ResourceApplied(_) | Event::RecordApplied(_) | Event::RecordUnreadable(..));
+        // The index of a family alone is nothing to work on: its records or its Resource come by themselves.
+        let brings_something = matches!(
+            event,
+            Event::ResourceApplied(_)
+                | Event::RecordApplied(_)
+                | Event::RecordUnreadable(..)
+                | Event::FamilyApplied(_)
+                | Event::FamilyUnreadable(..)
+        );
         let mut known = self.known();
         if let Event::Namespace { value, terminating } = &event {
             known.namespaces.insert(namespace.clone(), (value.clone(), *terminating));

@@ -80,10 +80,10 @@ pub fn from_api(resource: &api::Resource, default_service_account: &Arc<str>, in
         generation: metadata.generation.unwrap_or_default(),
         type_name: interner.get(&spec.type_name),
         provider_config: None,
-        count: None,
-        for_each: None,
-        enabled: None,
-        enabled_when: None,
+        count: spec.count.as_ref().map(|count| Tree::from_json(count, interner)),
+        for_each: spec.for_each.as_ref().map(|keys| Tree::from_json(keys, interner)),
+        enabled: spec.enabled,
+        enabled_when: spec.enabled_when.as_deref().map(Arc::from),
         depends_on: spec.depends_on.iter().map(|dependency| interner.get(&dependency.name)).collect(),
         inputs: spec.inputs.iter().map(DraftInput::from).collect(),
         publish: spec.publish.iter().map(|publish| DraftPublication::of(publish, interner)).collect(),
@@ -122,6 +122,8 @@ pub fn from_api(resource: &api::Resource, default_service_account: &Arc<str>, in
         deleting: metadata.deletion_timestamp.is_some(),
         problems: Vec::new(),
     };
+    let mut draft = draft;
+    draft.check_repetition();
     let config = Tree::from_json_map(&spec.config, interner);
     draft.finish(Some(&config), interner)
 }
@@ -274,6 +276,19 @@ impl Draft {
         if self.import.as_deref().is_some_and(|id| id.contains("${")) {
             let what = "it is an expression, and what is imported must be known at once";
             self.problem(Reason::InvalidManifest, spec(&["import", "id"]), what, "write the id itself");
+        }
+    }
+
+    /// What the API server lets through and nobody can count by. What is recorded stays while it is so.
+    fn check_repetition(&mut self) {
+        let wrong = |tree: &Tree, expected: &str| format!("{} stands where {expected} is needed", tree.describe());
+        let count = self.count.take_if(|tree| !matches!(tree.node, Node::Number(_) | Node::String(_)));
+        if let Some(tree) = count {
+            self.problem(Reason::InvalidManifest, spec(&["count"]), wrong(&tree, COUNT), "");
+        }
+        let is_keys = |tree: &Tree| matches!(tree.node, Node::Map(_) | Node::List(_) | Node::String(_));
+        if let Some(tree) = self.for_each.take_if(|tree| !is_keys(tree)) {
+            self.problem(Reason::InvalidManifest, spec(&["forEach"]), wrong(&tree, KEYS), "");
         }
     }
 
@@ -445,6 +460,12 @@ impl Draft {
 }
 
 const ADDRESS: &str = "write `name`, `name[0]` or `name[\"key\"]`; several with commas between them, the newest first";
+
+/// What `count` may be, in words.
+pub(super) const COUNT: &str = "a whole number, or an expression";
+
+/// What `forEach` may be, in words.
+pub(super) const KEYS: &str = "a map, a list of texts, or an expression";
 
 const LABEL: &str = "at most 63 lower-case letters, digits and `-`, beginning and ending with a letter or digit";
 

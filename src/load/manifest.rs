@@ -8,7 +8,7 @@ mod publish;
 use std::sync::Arc;
 
 use super::condition::{Moment, Written};
-use super::decode::{Draft, field};
+use super::decode::{COUNT, Draft, KEYS, field};
 use super::intern::Interner;
 use super::suggest::closest;
 use super::tree::{Entry, Node, Tree};
@@ -281,11 +281,11 @@ impl Reading<'_> {
                 }
                 "count" => match &value.node {
                     Node::Number(_) | Node::String(_) => draft.count = Some(value.clone()),
-                    _ => self.wrong(value, field(&at), "a whole number, or an expression"),
+                    _ => self.wrong(value, field(&at), COUNT),
                 },
                 "forEach" => match &value.node {
                     Node::Map(_) | Node::List(_) | Node::String(_) => draft.for_each = Some(value.clone()),
-                    _ => self.wrong(value, field(&at), "a map, a list of texts, or an expression"),
+                    _ => self.wrong(value, field(&at), KEYS),
                 },
                 "enabled" => draft.enabled = self.boolean(value, &at),
                 "enabledWhen" => draft.enabled_when = self.text(value, &at),

@@ -48,6 +48,8 @@ reasons! {
     InvalidRepetition,
     /// The Resource stands for no object (`enabled: false`).
     Disabled,
+    /// The Resource stands for no object: `count` is 0, or `forEach` is empty.
+    NoInstances,
     /// The object refers to itself.
     SelfReference,
     /// Objects refer to each other in a ring.

@@ -10,15 +10,12 @@ use super::progress::{Progress, Refreshed};
 use super::scene::{Id, Scene, Subject};
 use super::wanted::{difference, prevented_block};
 use super::{Mode, drift, preflight};
-use crate::model::{Action, Address, DeposedKey, Diagnostic, InstanceKey, Reason, RecordedObject, Severity};
+use crate::model::{Action, DeposedKey, Diagnostic, Reason, RecordedObject, Severity};
 
 /// Why an object that is not wanted must be left alone, as far as that can be told without asking.
 pub(super) fn at_once(scene: &Scene<'_>, id: Id) -> Option<Block> {
     let subject = scene.subjects[id];
     if subject.instance.is_none() && scene.options.mode == Mode::Normal {
-        if let Some(block) = of_broken(scene, id) {
-            return Some(block);
-        }
         if !scene.options.destroy_orphans {
             let what = "there is a record, but no Resource: the object is left alone";
             let hint = format!("create the Resource again to adopt it, or run `purlin state rm {}`", subject.address);
@@ -29,6 +26,9 @@ pub(super) fn at_once(scene: &Scene<'_>, id: Id) -> Option<Block> {
             let held = Diagnostic::error(subject.address, Reason::SourceIncomplete, what).because(incomplete.clone());
             return Some(Block::frozen(held));
         }
+    }
+    if let Some(block) = of_broken(scene, id) {
+        return Some(block);
     }
     let record = subject.record.filter(|record| record.has_objects())?;
     all_destroys_held(scene, subject).or_else(|| {
@@ -46,12 +46,9 @@ pub(super) fn at_once(scene: &Scene<'_>, id: Id) -> Option<Block> {
 /// have, if the field that says so is the one that is wrong. The error is told once, at the Resource.
 pub(super) fn of_broken(scene: &Scene<'_>, id: Id) -> Option<Block> {
     let subject = scene.subjects[id];
-    if subject.instance.is_some() || subject.address.key == InstanceKey::None || scene.options.mode != Mode::Normal {
-        return None;
-    }
-    let resource = scene.find(&Address::single(subject.address.name.clone()))?;
-    let instance = scene.subjects[resource].instance.filter(|instance| instance.is_wanted())?;
-    let cause = instance.problems.iter().find(|problem| problem.severity == Severity::Error)?;
+    let of_single = subject.family.is_none() && !subject.configured && scene.options.mode == Mode::Normal;
+    let resource = subject.instance.filter(|instance| of_single && instance.is_wanted())?;
+    let cause = resource.problems.iter().find(|problem| problem.severity == Severity::Error)?;
     let what = "stays as it is, since it cannot be told whether it is wanted";
     let why = cause.path.iter().map(|path| format!("{path}: ")).chain([cause.summary.clone()]).collect::<String>();
     Some(Block::held(Diagnostic::error(subject.address, cause.reason, what).because(why)))

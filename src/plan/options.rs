@@ -92,6 +92,9 @@ pub struct PlanOptions {
     pub settled: BTreeSet<Address>,
     /// Objects whose record was under another address until now: by the new address, the old one.
     pub moved: BTreeMap<Address, Address>,
+    /// Instances of families that had a record, as the index of their family says. One that is wanted and has none has
+    /// lost it.
+    pub indexed: BTreeSet<Address>,
     /// Objects that must wait.
     pub held: BTreeMap<Address, Held>,
     /// Objects outside of this plan, where it covers a part only: whether an object went alone or with many others.

@@ -105,17 +105,7 @@ fn frozen(scene: &Scene<'_>, id: Id, ring: Option<&Diagnostic>) -> Option<Block>
 fn record_problem(scene: &Scene<'_>, subject: Subject<'_>, excused: bool) -> Option<Diagnostic> {
     let address = subject.address;
     let Some(record) = subject.record else {
-        let instance = subject.instance?;
-        // Of a family it says that one of the instances has a record.
-        let of_family = address.key != InstanceKey::None;
-        let lost = !of_family && !instance.record_annotation.is_empty() && instance.record_annotation == instance.uid;
-        let hint = format!(
-            "set `spec.import.id` to take the object over, or run `purlin state rm {address}` when there is none"
-        );
-        return (lost && !excused).then(|| {
-            let what = "the Resource says that it has a record, and there is none: an object may exist";
-            Diagnostic::error(address, Reason::RecordMissing, what).hint(hint)
-        });
+        return Some(lost_record(scene, subject)?).filter(|_| !excused);
     };
     // A type that cannot be read is told as such.
     if let Some(instance) = subject.instance
@@ -130,6 +120,27 @@ fn record_problem(scene: &Scene<'_>, subject: Subject<'_>, excused: bool) -> Opt
     let open = record.intent.as_ref().filter(|_| !excused)?;
     let what = format!("an earlier {} is still open", open.operation.as_str());
     Some(Diagnostic::error(address, Reason::OperationInProgress, what))
+}
+
+/// A record that is missing, though there must be one: the Resource says that one of its instances has a record, and
+/// the index of a family says which ones.
+fn lost_record(scene: &Scene<'_>, subject: Subject<'_>) -> Option<Diagnostic> {
+    let (address, instance) = (subject.address, subject.instance?);
+    let hint = match address.key {
+        InstanceKey::None => format!(
+            "set `spec.import.id` to take the object over, or run `purlin state rm {address}` when there is none"
+        ),
+        _ => format!("look for the object and destroy it by hand, then run `purlin state rm {address}`"),
+    };
+    let lost = |what: &str| Some(Diagnostic::error(address, Reason::RecordMissing, what).hint(hint));
+    if scene.options.indexed.contains(address) {
+        return lost("the index of the family says that it has a record, and there is none: an object may exist");
+    }
+    let is_marked = !instance.record_annotation.is_empty() && instance.record_annotation == instance.uid;
+    if is_marked && !scene.has_traces(&address.name) {
+        return lost("the Resource says that it has a record, and there is none: an object may exist");
+    }
+    None
 }
 
 /// Why a wanted object cannot be planned, as far as its Resource alone tells.

@@ -336,6 +336,14 @@ impl<'a> Scene<'a> {
         (asked && (family.is_evaluated() || !matches!(family.expansion, Expansion::Known(_)))).then_some(family)
     }
 
+    /// Whether any instance of a Resource has a record, or had one, or is just being made.
+    pub fn has_traces(&self, name: &Arc<str>) -> bool {
+        let start = self.subjects[..self.objects].partition_point(|subject| *subject.address.name < **name);
+        let mut own = (start..self.objects).take_while(|id| self.subjects[*id].address.name == *name);
+        own.any(|id| self.subjects[id].record.is_some() || self.running.contains_key(&id))
+            || self.options.indexed.range(Address::single(name.clone())..).next().is_some_and(|a| a.name == *name)
+    }
+
     /// The objects that what the leftover of an object once used.
     pub fn leftover_used(&self, id: Id, object: &RecordedObject) -> Vec<Id> {
         let targets = object.dependencies.iter().filter_map(|dependency| self.resolve_used(dependency));
@@ -396,7 +404,7 @@ fn join<'a>(config: &'a Config, recorded: &'a Recorded, options: &'a PlanOptions
     if !unknown.is_empty() {
         subjects.extend(unknown.into_iter().map(|address| Subject {
             address,
-            instance: None,
+            instance: resource(config, address),
             configured: false,
             family: config.families.get(&address.name),
             record: None,
@@ -426,13 +434,21 @@ fn join_known<'a>(config: &'a Config, recorded: &'a Recorded, options: &PlanOpti
         let family = config.families.get(&address.name);
         subjects.push(Subject {
             address,
-            instance: instance.map(|(_, instance)| instance).or(family.map(|family| &family.shared)),
+            instance: instance.map(|(_, instance)| instance).or_else(|| resource(config, address)),
             configured: instance.is_some(),
             family,
             record: record.map(|(_, stored)| stored.record.as_ref()),
             wanted: options.mode == Mode::Normal && instance.is_some_and(|(_, instance)| instance.is_wanted()),
         });
     }
+}
+
+/// The Resource of an instance that it does not ask for (any more): it is a family, or it was one.
+fn resource<'a>(config: &'a Config, address: &Address) -> Option<&'a Arc<Instance>> {
+    if let Some(family) = config.families.get(&address.name) {
+        return Some(&family.shared);
+    }
+    config.instances.get(&Address::single(address.name.clone())).filter(|_| address.key != InstanceKey::None)
 }
 
 /// Adds the junctions: of each Resource that says how many objects it stands for, and of each name with instances.

@@ -74,6 +74,29 @@ impl ClusterJournal {
         self.move_out(namespace, address, uid, Patience::SHORT).await
     }
 
+    /// Takes the marks off a Resource that has no record, and removes the index of its family. Gives `false`, and
+    /// changes nothing, when there is a record after all.
+    ///
+    /// # Errors
+    /// When the server cannot be reached.
+    pub async fn release_all(&self, namespace: &Arc<str>, name: &Arc<str>, uid: &Arc<str>) -> Result<bool, Failure> {
+        let home = self.households.of(namespace, name);
+        let single = Address::single(name.clone());
+        let mut members = home.enter(&single, false).await;
+        let indexed = members.indexed(&self.secrets, Patience::SHORT).await?;
+        for address in indexed.iter().chain([&single]) {
+            if self.secrets.get(namespace, address, Patience::SHORT).await?.is_some() {
+                return Ok(false);
+            }
+        }
+        members.leave_all(&self.secrets, uid, Patience::SHORT).await?;
+        self.marks.remove(namespace, name, uid, None, Patience::SHORT).await?;
+        members.set_marked(None);
+        drop(members);
+        self.households.tidy(&home);
+        Ok(true)
+    }
+
     /// Takes the marks off a Resource and leaves its records alone: they are abandoned.
     ///
     /// # Errors

@@ -25,7 +25,8 @@ use crate::store::{Strings, Unreadable, codec};
 
 pub use retry::{Failure, Patience, Stop};
 pub use shape::{
-    Decoded, FIELD_SELECTOR, Family, LABEL_SELECTOR, PartedHead, SECRET_TYPE, decode, family_name, record_name,
+    Decoded, FIELD_SELECTOR, Family, LABEL_SELECTOR, PartedHead, SECRET_TYPE, decode, family_name, is_family,
+    record_name,
 };
 
 pub(crate) use retry::Caller;

@@ -39,6 +39,19 @@ fn the_api_server_refuses_at_once_what_it_can() {
     assert!(refused(&ns, &twice).contains("ignoreChanges"));
     let both = data("item", "one", "lifecycle: { preventDestroy: true, preventDestroyWhen: '${1 == 1}' }");
     assert!(refused(&ns, &both).contains("exclude each other"));
+    for (repetition, told) in [
+        ("count: -1", "must not be negative"),
+        ("count: 20000", "at most 10000"),
+        ("count: 1.5", "count"),
+        ("count: many", "must be a whole number, or an expression"),
+        ("count: true", "count"),
+        ("count: 1\nforEach: [a]", "must not validate the schema (not)"),
+        ("enabled: false\nenabledWhen: '${1 == 1}'", "exclude each other"),
+        ("enabled: \"no\"", "enabled"),
+    ] {
+        let message = refused(&ns, &data("item", "one", repetition));
+        assert!(message.contains(told), "{repetition}: {message}");
+    }
     let blind = data("item", "one", "managementPolicies: [Create]");
     assert!(refused(&ns, &blind).contains("Observe"));
     plane.apply(&["-n", &ns], &data("item", "one", ""));

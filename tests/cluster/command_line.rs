@@ -6,12 +6,12 @@ use crate::controlplane::wait_until;
 use crate::installation::*;
 
 /// Runs `purlin` as the user of the control plane's kubeconfig.
-fn purlin(arguments: &[&str]) -> Output {
+pub(crate) fn purlin(arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_purlin"));
     command.args(arguments).env("KUBECONFIG", plane().kubeconfig()).output().unwrap()
 }
 
-fn ok(arguments: &[&str]) -> String {
+pub(crate) fn ok(arguments: &[&str]) -> String {
     let output = purlin(arguments);
     assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()

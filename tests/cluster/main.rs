@@ -15,6 +15,7 @@ mod command_line;
 mod conditions;
 mod controller;
 mod drift;
+mod families;
 mod inputs;
 mod hooks;
 mod installation;

@@ -189,6 +189,104 @@ fn a_deleted_record_is_never_taken_for_not_created() {
     drop(controller);
 }
 
+/// A family of ConfigMaps with fixed names.
+fn config_maps(count: usize) -> String {
+    format!(
+        "---\napiVersion: purlin.dev/v1alpha1\nkind: Resource\nmetadata: {{ name: web }}\nspec:\n  type: \
+         kubernetes_object\n  count: {count}\n  config:\n    manifest: {{ apiVersion: v1, kind: ConfigMap, metadata: {{ \
+         generateName: \"web-${{count.index}}-\", labels: {{ of: web }} }}, data: {{ a: b }} }}\n"
+    )
+}
+
+fn made(namespace: &str) -> std::collections::BTreeSet<String> {
+    let list = plane().get(&["-n", namespace, "configmaps", "-l", "of=web"]);
+    let names = list["items"].as_array().into_iter().flatten().filter_map(|item| item["metadata"]["name"].as_str());
+    names.map(str::to_owned).collect()
+}
+
+fn addresses(namespace: &str) -> Vec<String> {
+    let address = |secret: &serde_json::Value| secret["metadata"]["annotations"]["purlin.dev/address"].to_string();
+    let mut all: Vec<String> = records(namespace).iter().map(address).collect();
+    all.sort();
+    all
+}
+
+#[test]
+fn a_lost_record_of_one_instance_stops_that_instance_alone() {
+    let _world = exclusive();
+    let ns = with_rights("lostone");
+    let _controller = Controller::start(plane());
+    plane().apply(&["-n", &ns], &config_maps(3));
+    wait_ready(&ns, &["web"]);
+    let before = made(&ns);
+    let is_second = |secret: &serde_json::Value| secret["metadata"]["annotations"]["purlin.dev/address"] == "web[1]";
+    let record = records(&ns).into_iter().find(is_second).unwrap()["metadata"]["name"].as_str().unwrap().to_owned();
+    plane().kubectl_ok(&["delete", "validatingadmissionpolicybinding", &format!("purlin-records-{NAMESPACE}")]);
+    wait_until("the policy is off", LIMIT, || {
+        plane().kubectl(&["-n", NAMESPACE, "delete", "secret", &record]).status.success()
+    });
+    let lost = wait_reason(&ns, "web", "Ready", "RecordMissing");
+    assert!(lost["message"].as_str().unwrap().starts_with("2 of 3 ready; web[1]: "), "{lost}");
+    assert_eq!(made(&ns), before, "it was not made again");
+    // The others go on, and so does the family.
+    plane().apply(&["-n", &ns], &config_maps(4));
+    wait_until("a new one is made", LIMIT, || made(&ns).len() == 4);
+    // The way out: see that there is no object, and say so.
+    let second = before.iter().find(|name| name.starts_with("web-1-")).unwrap();
+    plane().kubectl_ok(&["-n", &ns, "delete", "configmap", second]);
+    crate::command_line::ok(&["state", "rm", "web[1]", "--yes", "-n", &ns]);
+    wait_ready(&ns, &["web"]);
+    assert_eq!(made(&ns).len(), 4);
+    plane().kubectl_ok(&["-n", &ns, "delete", "pres", "web", "--timeout=60s"]);
+    assert!(made(&ns).is_empty() && records(&ns).is_empty());
+    plane().helm_ok(&["upgrade", "purlin", chart(), "-n", NAMESPACE, "--set", "replicas=0", "--wait"]);
+}
+
+#[test]
+fn a_kill_between_the_record_of_an_instance_and_the_index_of_its_family_makes_it_once() {
+    let _world = exclusive();
+    let ns = with_rights("between");
+    let armed = Arc::new(Mutex::new(false));
+    let seen = armed.clone();
+    let proxy = Proxy::start(plane(), move |method, path| {
+        let is_index = method == "PUT" && path.contains("/secrets/purlin-family-");
+        (is_index && *seen.lock().unwrap()).then_some(Trouble::TooManyRequests)
+    });
+    let first = Controller::launch_over(plane(), &[], proxy.kubeconfig());
+    plane().apply(&["-n", &ns], &config_maps(1));
+    wait_ready(&ns, &["web"]);
+    let before = made(&ns);
+    *armed.lock().unwrap() = true;
+    plane().apply(&["-n", &ns], &config_maps(2));
+    wait_until("the record of the second is there", LIMIT, || addresses(&ns).len() == 3);
+    assert_eq!(made(&ns), before, "nothing is made before the index names it");
+    first.kill(plane());
+    drop(proxy);
+    let _second = Controller::start(plane());
+    wait_ready(&ns, &["web"]);
+    assert_eq!(made(&ns).len(), 2);
+    assert!(made(&ns).is_superset(&before));
+    assert_eq!(addresses(&ns), ["\"web\"", "\"web[0]\"", "\"web[1]\""]);
+}
+
+#[test]
+fn kills_at_any_time_make_every_instance_of_a_family_once() {
+    let _world = exclusive();
+    let ns = with_rights("killfamily");
+    plane().apply(&["-n", &ns], &config_maps(60));
+    for goal in [3, 20, 40] {
+        let controller = Controller::start(plane());
+        wait_until("some are made", LIMIT, || made(&ns).len() >= goal);
+        controller.kill(plane());
+    }
+    let _last = Controller::start(plane());
+    wait_ready(&ns, &["web"]);
+    assert_eq!(made(&ns).len(), 60);
+    assert_eq!(resource(&ns, "web").unwrap()["status"]["instances"]["ready"], 60);
+    plane().kubectl_ok(&["-n", &ns, "delete", "pres", "web", "--timeout=60s"]);
+    assert!(made(&ns).is_empty() && records(&ns).is_empty());
+}
+
 #[test]
 fn a_force_deleted_resource_leaves_an_abandoned_record_that_is_adopted_later() {
     let _world = exclusive();

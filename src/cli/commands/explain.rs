@@ -1,5 +1,6 @@
 //! `purlin explain NAME`: why an object is in the state it is in, what it waits for, and what will happen next.
 
+use crate::api;
 use crate::cli::args::ExplainArgs;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::narrate::{self, Story};
@@ -7,14 +8,18 @@ use crate::cli::options::{Planning, Target, names};
 use crate::cli::output::Console;
 use crate::cli::situation::{Planned, Purpose, Situation};
 use crate::cli::{cluster, look};
-use crate::model::{Action, Address};
+use crate::model::{Action, Address, InstanceKey, Reason};
 
 /// Runs the command.
 pub async fn run(args: ExplainArgs, console: Console) -> anyhow::Result<Exit> {
     match Target::decide(args.target) {
         Target::Cluster(target) => {
             let found = cluster::resource(&target, &args.name, console).await?;
-            let text = narrate::from_status(&found, console.paint);
+            let instance = args.name.parse::<Address>().ok().filter(|address| address.key != InstanceKey::None);
+            if let Some(address) = &instance {
+                require_instance(&found, address)?;
+            }
+            let text = narrate::from_status(&found, instance.as_ref(), console.paint);
             console.result(|out| out.write_all(text.as_bytes()))?;
         }
         Target::Files(files) => {
@@ -32,8 +37,37 @@ pub async fn run(args: ExplainArgs, console: Console) -> anyhow::Result<Exit> {
     Ok(Exit::Success)
 }
 
+/// An instance that there cannot be. Of a `forEach` family the status does not tell the keys.
+fn require_instance(resource: &api::Resource, address: &Address) -> anyhow::Result<()> {
+    let instances = resource.status.as_ref().and_then(|status| status.instances.as_ref());
+    let hint = match instances {
+        None => format!("`{}` is no family", address.name),
+        Some(instances) => format!("`{}` has {} instances", address.name, instances.desired.unwrap_or_default()),
+    };
+    let is_known = instances.is_some_and(|instances| {
+        let told = instances.troubled.iter().any(|one| one.address == address.to_string());
+        let within = match (&address.key, instances.desired) {
+            (InstanceKey::Index(index), Some(desired)) => *index < desired,
+            _ => true,
+        };
+        told || within
+    });
+    if is_known { Ok(()) } else { Err(Failure::hinted(format!("there is no object `{address}`"), hint)) }
+}
+
 fn tell(name: &str, situation: &Situation, planned: Option<&Planned>, console: Console) -> anyhow::Result<()> {
-    let meant: Vec<Address> = situation.addresses().into_iter().filter(|address| names(name, address)).collect();
+    let mut all = situation.addresses();
+    // Instances that an expression tells, and families of which it does not.
+    all.extend(planned.iter().flat_map(|planned| planned.plan.changes.iter().map(|change| change.address.clone())));
+    let meant: Vec<Address> = all.into_iter().filter(|address| names(name, address)).collect();
+    let config = planned.map_or(&situation.config, |planned| &planned.config);
+    if let Some(family) = config.families.get(name).filter(|_| meant.is_empty()) {
+        let why = if family.is_disabled() { Reason::Disabled } else { Reason::NoInstances };
+        let heading = console.paint.strong(name);
+        let text =
+            format!("{heading} ({})\n  State:      {why}: {}\n", family.shared.type_name, why.explanation().trim());
+        return console.result(|out| out.write_all(text.as_bytes()));
+    }
     if meant.is_empty() {
         let hint = "`purlin get` lists all of them; explain needs the same -f and --state as apply";
         return Err(Failure::hinted(format!("there is no object `{name}`"), hint));

@@ -12,7 +12,7 @@ use crate::cli::options::{Files, Planning, Target, names};
 use crate::cli::output::Console;
 use crate::cli::situation::{Planned, Purpose, Situation};
 use crate::cli::table::Table;
-use crate::model::{Action, Address, Change, Diagnostic, Diagnostics, ObjectStatus, Record};
+use crate::model::{Action, Address, Change, Diagnostic, Diagnostics, InstanceKey, ObjectStatus, Record};
 
 /// One line of the table.
 #[derive(Debug, Serialize)]
@@ -27,6 +27,9 @@ pub struct Row {
     /// The condition reason, when it is not ready.
     reason: String,
     message: String,
+    /// A Resource of a cluster with several instances.
+    #[serde(skip)]
+    stands_for_many: bool,
 }
 
 /// Runs the command.
@@ -35,11 +38,13 @@ pub async fn run(args: GetArgs, console: Console) -> anyhow::Result<Exit> {
         Target::Files(files) => from_files(files, console).await?,
         Target::Cluster(cluster) => {
             let resources = cluster::resources(&cluster, console).await?;
-            (resources.iter().map(from_status).collect(), Diagnostics::new())
+            (resources.iter().flat_map(from_status).collect(), Diagnostics::new())
         }
     };
-    let wanted = |row: &Row| args.name.as_deref().is_none_or(|name| matches(name, &row.address));
-    let rows: Vec<Row> = rows.into_iter().filter(wanted).collect();
+    let rows = match args.name.as_deref() {
+        Some(name) => named(name, rows),
+        None => rows,
+    };
     if let Some(name) = args.name.filter(|_| rows.is_empty()) {
         return Err(Failure::hinted(format!("there is no object `{name}`"), "`purlin get` lists all of them"));
     }
@@ -47,8 +52,14 @@ pub async fn run(args: GetArgs, console: Console) -> anyhow::Result<Exit> {
     Ok(Exit::Success)
 }
 
-fn matches(name: &str, address: &str) -> bool {
-    address.parse::<Address>().is_ok_and(|address| names(name, &address))
+/// The rows that a name or an address means. An instance of which a status tells nothing by itself is told with its
+/// family.
+fn named(name: &str, rows: Vec<Row>) -> Vec<Row> {
+    let matches = |row: &Row| row.address.parse::<Address>().is_ok_and(|address| names(name, &address));
+    let family = name.parse::<Address>().ok().filter(|address| address.key != InstanceKey::None);
+    let of_family = |row: &Row| row.stands_for_many && family.as_ref().is_some_and(|one| *one.name == *row.address);
+    let alone = rows.iter().any(matches);
+    rows.into_iter().filter(|row| if alone { matches(row) } else { of_family(row) }).collect()
 }
 
 fn show(rows: &[Row], diagnostics: &Diagnostics, format: Format, console: Console) -> anyhow::Result<()> {
@@ -110,6 +121,7 @@ fn from_change(change: &Change, situation: &Situation) -> Row {
         action: if ready { String::new() } else { format!("{:?}", change.action) },
         reason: change.blocked.or(change.hold_destroy).map(|reason| reason.to_string()).unwrap_or_default(),
         message,
+        stands_for_many: false,
     }
 }
 
@@ -134,11 +146,28 @@ fn from_record(record: &Record) -> Row {
         action: record.intent.as_ref().map(|intent| intent.operation.as_str().to_owned()).unwrap_or_default(),
         reason: String::new(),
         message,
+        stands_for_many: false,
     }
 }
 
-/// What the controller says about a Resource; nothing said yet is not ready.
-fn from_status(resource: &api::Resource) -> Row {
+/// What the controller says about a Resource, and about those of its instances that need somebody.
+fn from_status(resource: &api::Resource) -> Vec<Row> {
+    let instances = resource.status.as_ref().and_then(|status| status.instances.as_ref());
+    let troubled = instances.into_iter().flat_map(|instances| &instances.troubled).map(|one| Row {
+        address: one.address.clone(),
+        type_name: resource.spec.type_name.clone(),
+        ready: false,
+        id: String::new(),
+        action: String::new(),
+        reason: one.reason.clone(),
+        message: one.message.clone(),
+        stands_for_many: false,
+    });
+    std::iter::once(from_resource(resource)).chain(troubled).collect()
+}
+
+/// Nothing said yet is not ready.
+fn from_resource(resource: &api::Resource) -> Row {
     let status = resource.status.clone().unwrap_or_default();
     let ready = status.conditions.iter().find(|condition| condition.type_ == "Ready");
     let current = Some(status.observed_generation) == resource.metadata.generation;
@@ -155,5 +184,6 @@ fn from_status(resource: &api::Resource) -> Row {
             Some(condition) => condition.message.clone(),
             None => "the controller has not seen it yet".to_owned(),
         },
+        stands_for_many: status.instances.is_some(),
     }
 }

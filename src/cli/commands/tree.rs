@@ -30,7 +30,14 @@ pub async fn run(args: TreeArgs, console: Console) -> anyhow::Result<Exit> {
             resources.iter().map(from_status).collect()
         }
     };
-    let roots = roots(&entries, args.name.as_deref());
+    let mut roots = roots(&entries, args.name.as_deref());
+    // In a cluster a family is one entry, which stands for its instances.
+    let family = || args.name.as_deref()?.parse::<Address>().ok().map(|address| address.name.to_string());
+    if roots.is_empty()
+        && let Some(family) = family().filter(|family| entries.contains_key(family))
+    {
+        roots.push(family);
+    }
     if let Some(name) = args.name.filter(|_| roots.is_empty()) {
         return Err(Failure::hinted(format!("there is no object `{name}`"), "`purlin get` lists all of them"));
     }

@@ -1,7 +1,7 @@
 //! `purlin state`: looks at records, and repairs them by compare-and-swap.
 
 use super::edit::{self, Edited};
-use super::records::{self, Editor};
+use super::records::{self, Editor, Records};
 use super::rows;
 use crate::cli::args::{
     Format, StateCommand, StateEditArgs, StateListArgs, StateMoveArgs, StateReleaseArgs, StateRemoveArgs, StateShowArgs,
@@ -100,7 +100,7 @@ async fn remove(args: StateRemoveArgs, console: Console) -> anyhow::Result<()> {
         return Ok(());
     }
     let Some(stored) = records.recorded.get(&address) else {
-        return remove_annotation(target, &address, &records.recorded, args.yes, console).await;
+        return forget_missing(&records, &address, args.yes, console).await;
     };
     let edited = edit::remove(&stored.record, args.force)?;
     let mut question = edit::removal(&stored.record);
@@ -118,17 +118,12 @@ async fn remove(args: StateRemoveArgs, console: Console) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A Resource may say that it has a record when there is none (`RecordMissing`): then that is what is forgotten.
-async fn remove_annotation(
-    target: Target,
-    address: &Address,
-    recorded: &Recorded,
-    yes: bool,
-    console: Console,
-) -> anyhow::Result<()> {
-    let Target::Cluster(target) = target else { return Err(not_recorded(address, recorded)) };
+/// A Resource, or the index of a family, may say that there is a record when there is none (`RecordMissing`): then that
+/// is what is forgotten.
+async fn forget_missing(records: &Records, address: &Address, yes: bool, console: Console) -> anyhow::Result<()> {
+    let Editor::Cluster(editor) = &records.editor else { return Err(not_recorded(address, &records.recorded)) };
     confirm(&format!("`{address}` has no record. It is taken never to have been made."), yes, console)?;
-    cluster::remove_annotation(&target, address).await?;
+    editor.forget_missing(address).await?;
     console.notice(&format!("`{address}` is forgotten."));
     Ok(())
 }

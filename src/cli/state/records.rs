@@ -23,7 +23,7 @@ pub enum Editor {
     /// Into a state file that we hold the lock of.
     File(StateFile),
     /// Into the Secrets of a controller.
-    Cluster(ClusterEditor),
+    Cluster(Box<ClusterEditor>),
 }
 
 impl Editor {

@@ -33,6 +33,17 @@ impl Links {
         }
     }
 
+    /// Adds to what a name refers to, or used.
+    pub(super) fn add(&mut self, source: &Arc<str>, targets: Names) {
+        if targets.is_empty() {
+            return;
+        }
+        for target in &targets {
+            self.sources.entry(target.clone()).or_default().insert(source.clone());
+        }
+        self.targets.entry(source.clone()).or_default().extend(targets);
+    }
+
     /// What a name is directly connected with.
     pub(super) fn neighbours<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a Arc<str>> + use<'a> {
         self.targets.get(name).into_iter().chain(self.sources.get(name)).flatten()

@@ -87,10 +87,17 @@ fn a_new_generation_wakes_and_our_own_marks_do_not() {
 
 #[test]
 fn a_finalizer_taken_off_by_hand_wakes_only_while_there_is_a_record() {
-    let mut index = index([applied(marked(resource("a", 1, &[])))]);
+    let finalizer_only = |instance: Instance| Instance { has_finalizer: true, ..instance };
+    let mut index = index([applied(finalizer_only(resource("a", 1, &[])))]);
     wakes(&mut index, applied(resource("a", 1, &[])), &[]);
     index.apply(applied(marked(resource("a", 1, &[]))));
     wakes(&mut index, Event::RecordApplied(record("a", 5, &[])), &["a"]);
+    wakes(&mut index, applied(resource("a", 1, &[])), &["a"]);
+}
+
+#[test]
+fn an_annotation_taken_off_by_hand_wakes_though_there_is_no_record_any_more() {
+    let mut index = index([applied(marked(resource("a", 1, &[])))]);
     wakes(&mut index, applied(resource("a", 1, &[])), &["a"]);
 }
 
@@ -198,12 +205,12 @@ fn marks_count_as_written_until_the_watch_shows_them() {
 #[test]
 fn the_fingerprint_moves_with_what_an_object_depends_on_and_nothing_else() {
     let mut index = index([applied(resource("a", 1, &["b"])), Event::RecordApplied(record("b", 5, &[]))]);
-    let before = index.fingerprint("a");
+    let before = index.fingerprint(&Address::single("a"));
     index.apply(Event::RecordApplied(record("c", 6, &[])));
     index.apply(applied(marked(resource("a", 1, &["b"]))));
-    assert_eq!(index.fingerprint("a"), before);
+    assert_eq!(index.fingerprint(&Address::single("a")), before);
     index.apply(Event::RecordApplied(record("b", 7, &[])));
-    assert_ne!(index.fingerprint("a"), before);
+    assert_ne!(index.fingerprint(&Address::single("a")), before);
 }
 
 #[test]
@@ -235,9 +242,9 @@ fn what_was_another_name_before_belongs_together_with_it() {
     let mut index = index([applied(resource("a", 1, &[])), Event::RecordApplied(record("a", 5, &[]))]);
     wakes(&mut index, applied(renamed(1, &["a"])), &["a", "b"]);
     assert_eq!(index.component(["a".into()]).len(), 2);
-    let before = index.fingerprint("b");
+    let before = index.fingerprint(&Address::single("b"));
     index.apply(Event::RecordApplied(record("a", 6, &[])));
-    assert_ne!(index.fingerprint("b"), before);
+    assert_ne!(index.fingerprint(&Address::single("b")), before);
     index.take_woken();
     wakes(&mut index, applied(renamed(1, &[])), &["a", "b"]);
     assert_eq!(index.component(["a".into()]).len(), 1, "it says so no more");
@@ -274,15 +281,15 @@ fn a_changed_input_wakes_those_that_read_what_changed() {
     wakes(&mut index, applied(reader("b", "two")), &["b"]);
     assert_eq!(index.take_wanted_inputs(), Some(BTreeSet::from([input_key()])), "one object, read once for both");
     assert_eq!(index.instance("a").unwrap().inputs.problems[0].reason, crate::model::Reason::Waiting);
-    let unread = index.fingerprint("a");
+    let unread = index.fingerprint(&Address::single("a"));
     wakes(&mut index, holding(&[("one", "1"), ("two", "2")]), &["a", "b"]);
     assert_eq!(index.instance("a").unwrap().inputs.problems, []);
-    let read = index.fingerprint("a");
+    let read = index.fingerprint(&Address::single("a"));
     assert_ne!(read, unread);
     wakes(&mut index, holding(&[("one", "1"), ("two", "3")]), &["b"]);
     wakes(&mut index, holding(&[("one", "1"), ("two", "3")]), &[]);
     wakes(&mut index, Event::Input(input_key(), Data::Missing), &["a", "b"]);
-    assert_ne!(index.fingerprint("a"), read, "an object whose input changed is not settled");
+    assert_ne!(index.fingerprint(&Address::single("a")), read, "an object whose input changed is not settled");
     assert_eq!(index.take_wanted_inputs(), None);
     index.apply(Event::ResourceDeleted("a".into()));
     assert_eq!(index.take_wanted_inputs(), None);
@@ -299,4 +306,86 @@ fn a_new_task_reads_inputs_anew() {
     index.begin_anew();
     assert_eq!(index.take_wanted_inputs(), Some(BTreeSet::from([input_key()])));
     assert_eq!(index.instance("a").unwrap().inputs.problems[0].reason, crate::model::Reason::Waiting);
+}
+
+fn family(instances: &[u64], version: u64) -> crate::store::secrets::Family {
+    let at = |index: &u64| Address { name: "web".into(), key: crate::model::InstanceKey::Index(*index) };
+    crate::store::secrets::Family {
+        namespace: "shop".into(),
+        name: "web".into(),
+        uid: "u".into(),
+        instances: instances.iter().map(at).collect(),
+        version: Some(Version(version)),
+    }
+}
+
+fn indexed(index: &Index) -> Vec<String> {
+    index.indexed(&BTreeSet::from(["web".into()])).map(ToString::to_string).collect()
+}
+
+fn record_at(address: &str, version: u64) -> Stored {
+    let mut stored = record("web", version, &[]);
+    Arc::make_mut(&mut stored.record).address = address.parse().unwrap();
+    stored
+}
+
+#[test]
+fn an_instance_that_left_the_index_of_its_family_wakes_it() {
+    let mut index = index([applied(resource("web", 1, &[]))]);
+    wakes(&mut index, Event::FamilyApplied(family(&[0], 3)), &[]);
+    wakes(&mut index, Event::FamilyApplied(family(&[0, 1], 5)), &[]);
+    assert_eq!(indexed(&index), ["web[0]", "web[1]"]);
+    wakes(&mut index, Event::FamilyApplied(family(&[1], 6)), &["web"]);
+    wakes(&mut index, Event::FamilyDeleted("web".into(), Version(4)), &[]);
+    wakes(&mut index, Event::FamilyUnreadable("web".into(), "damaged".into()), &["web"]);
+    let config = index.config(&BTreeSet::from(["web".into()]));
+    assert_eq!(config.instances[&Address::single("web")].problems[0].reason, crate::model::Reason::RecordUnreadable);
+    index.apply(Event::RecordsRelisting);
+    wakes(&mut index, Event::RecordsListed, &["web"]);
+    assert_eq!(indexed(&index), Vec::<String>::new());
+}
+
+#[test]
+fn what_we_have_removed_ourselves_is_not_lost_though_a_late_index_still_names_it() {
+    let mut index = index([
+        applied(resource("web", 1, &[])),
+        Event::RecordApplied(record_at("web[0]", 2)),
+        Event::FamilyApplied(family(&[0], 3)),
+    ]);
+    let address: Address = "web[0]".parse().unwrap();
+    index.begin(&address);
+    index.end(&address, None);
+    assert_eq!(indexed(&index), Vec::<String>::new());
+    index.apply(Event::FamilyDeleted("web".into(), Version(4)));
+    index.apply(Event::RecordDeleted(address, Version(5)));
+    assert_eq!(indexed(&index), Vec::<String>::new());
+}
+
+#[test]
+fn the_marks_of_a_family_stay_until_its_last_record_goes() {
+    let mut index = index([
+        applied(marked(resource("web", 1, &[]))),
+        Event::RecordApplied(record_at("web[0]", 2)),
+        Event::RecordApplied(record_at("web[1]", 3)),
+    ]);
+    for (address, has_finalizer) in [("web[0]", true), ("web[1]", false)] {
+        let address = address.parse().unwrap();
+        index.begin(&address);
+        index.end(&address, None);
+        assert_eq!(index.instance("web").unwrap().has_finalizer, has_finalizer);
+    }
+}
+
+#[test]
+fn what_becomes_of_one_instance_is_no_news_for_another() {
+    let mut index = index([
+        applied(resource("web", 1, &[])),
+        Event::RecordApplied(record_at("web[0]", 2)),
+        Event::RecordApplied(record_at("web[1]", 3)),
+    ]);
+    let [first, second]: [Address; 2] = ["web[0]", "web[1]"].map(|address| address.parse().unwrap());
+    let before = (index.fingerprint(&first), index.fingerprint(&second));
+    index.apply(Event::RecordApplied(record_at("web[1]", 4)));
+    assert_eq!(index.fingerprint(&first), before.0);
+    assert_ne!(index.fingerprint(&second), before.1);
 }

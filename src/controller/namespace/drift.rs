@@ -167,7 +167,6 @@ impl NamespaceTask {
     pub(super) fn tell_drift(&mut self, address: &Address, drift: &Drift, now: Instant) {
         let Some(tracked) = self.tracked.get_mut(address) else { return };
         let contested = tracked.pace.corrected(now);
-        let Some(instance) = tracked.instance.clone() else { return };
         let reason = drift.reason().as_str();
         let mut notes =
             vec![Note { warning: false, reason, action: "Reconcile", note: format!("{drift}; it is set right") }];
@@ -178,9 +177,8 @@ impl NamespaceTask {
             );
             notes.push(Note { warning: true, reason: "DriftContested", action: "Reconcile", note });
         }
-        let terminating = self.shared.index().is_terminating();
         for note in notes {
-            self.context.tell(self.shared.name(), &instance, terminating, note);
+            self.tell(address, note);
         }
     }
 }

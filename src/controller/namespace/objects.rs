@@ -1,20 +1,21 @@
-//! Status, marks and leave-taking of single objects.
+//! Timers, marks and leave-taking of single objects.
 
-use jiff::Timestamp;
+use std::sync::Arc;
+
 use k8s_openapi::api::core::v1::ObjectReference;
 use tokio::time::Instant;
 
+use super::resources::of_name;
 use super::{Chore, NamespaceTask};
 use crate::controller::retry;
-use crate::controller::status::{Target, Urgency};
-use crate::controller::summarize::{Note, Situation, Summary, summarize};
-use crate::controller::watch::published;
+use crate::controller::summarize::Note;
 use crate::model::Address;
-use crate::store::secrets::{Patience, record_name};
+use crate::store::secrets::record_name;
 
 impl NamespaceTask {
     /// A timer of the object has rung.
     pub(super) fn look_at(&mut self, address: &Address, now: Instant) {
+        self.publish_if_due(&address.name, now);
         self.pass_over_reading(address, now);
         let Some(tracked) = self.tracked.get_mut(address) else { return };
         let rung = |at: Option<Instant>| at.is_some_and(|at| at <= now);
@@ -32,65 +33,9 @@ impl NamespaceTask {
         if rung(tracked.retry_at) {
             tracked.retry_at = None;
         }
-        let publish = rung(tracked.publish_at);
         if plan_again {
             self.settle.touch(&address.name, now);
         }
-        if publish {
-            self.publish_as(address, Urgency::Interim);
-        }
-    }
-
-    /// Writes the status of an object that has come to rest, unless it says the same already.
-    pub(super) fn publish(&mut self, address: &Address) {
-        self.publish_as(address, Urgency::Settled);
-    }
-
-    fn publish_as(&mut self, address: &Address, urgency: Urgency) {
-        let now = self.context.engine.clock.now();
-        let Some(summary) = self.sum_up(address, now) else { return };
-        let Some(tracked) = self.tracked.get_mut(address) else { return };
-        let Some(instance) = tracked.instance.clone() else { return };
-        tracked.publish_at = None;
-        self.context.metrics.object_moved(tracked.state, Some(summary.state));
-        tracked.state = Some(summary.state);
-        let new = published(&summary.status);
-        let terminating = {
-            let mut index = self.shared.index();
-            if index.published(&address.name).is_some_and(|old| old.digest == new.digest) {
-                return;
-            }
-            index.publish(&address.name, new);
-            index.is_terminating()
-        };
-        for note in summary.notes {
-            self.context.tell(self.shared.name(), &instance, terminating, note);
-        }
-        let (namespace, name) = (self.shared.name().clone(), address.name.clone());
-        self.context.status.write(Target { namespace, name, uid: instance.uid.clone() }, summary.status, urgency);
-    }
-
-    /// `None` when there is no Resource (any more) whose status could say something.
-    fn sum_up(&self, address: &Address, now: Timestamp) -> Option<Summary> {
-        let tracked = self.tracked.get(address)?;
-        let planned = tracked.instance.as_ref()?;
-        let index = self.shared.index();
-        let present = index.instance(&address.name)?;
-        if present.uid != planned.uid {
-            return None;
-        }
-        Some(summarize(&Situation {
-            instance: planned,
-            record: self.run.records().get(address).map(|stored| &*stored.record),
-            change: tracked.change.as_ref(),
-            leftovers: &tracked.leftovers,
-            lifecycle: tracked.lifecycle.as_ref(),
-            wants: &tracked.wants,
-            steps: &tracked.steps,
-            waiting_for: &self.run.waiting_for(address),
-            previous: index.published(&address.name)?,
-            now,
-        }))
     }
 
     /// What an adopted plan means for what is left of an object.
@@ -99,43 +44,43 @@ impl NamespaceTask {
         let present = self.shared.index().instance(&address.name);
         let settling = self.recovering.contains(address) || self.moving.contains(&address.name);
         let busy = settling || self.run.is_running(address);
-        match present {
-            None if recorded => self.report_abandoned(address, busy),
-            None => self.forget(address),
-            Some(instance) => {
-                self.no_longer_abandoned(address);
-                let open = self.tracked.get(address).is_some_and(|tracked| tracked.is_open());
-                if instance.deleting && instance.has_finalizer && !recorded && !busy && !open {
-                    self.release(address, &instance.uid);
-                }
-            }
+        let Some(resource) = present else {
+            return if recorded { self.report_abandoned(address, busy) } else { self.forget(address) };
+        };
+        self.no_longer_abandoned(address);
+        if resource.deleting && resource.has_finalizer && !self.has_traces(&address.name) {
+            self.release(&address.name, &resource.uid);
+        } else if !recorded && !busy && self.tracked.get(address).is_some_and(|tracked| tracked.stands_for_nothing()) {
+            // An instance that is not wanted any more, and of which nothing is left.
+            self.forget(address);
         }
+    }
+
+    /// Whether any instance of a Resource is recorded, or something is being done about it.
+    fn has_traces(&self, name: &Arc<str>) -> bool {
+        let busy = |address: &Address| self.run.is_running(address) || self.recovering.contains(address);
+        self.moving.contains(name)
+            || of_name(self.run.records(), name).next().is_some()
+            || of_name(&self.tracked, name).any(|(address, tracked)| tracked.is_open() || busy(address))
     }
 
     /// Takes our marks off a Resource that is being deleted and has no record: it never existed, or a crash cut its
     /// deletion between the record and the marks.
-    fn release(&mut self, address: &Address, uid: &std::sync::Arc<str>) {
+    fn release(&mut self, name: &Arc<str>, uid: &Arc<str>) {
         if !self.released.insert(uid.clone()) {
             return;
         }
         let (context, namespace) = (self.context.clone(), self.shared.name().clone());
-        let (address, uid) = (address.clone(), uid.clone());
+        let (name, uid) = (name.clone(), uid.clone());
         self.chores.spawn(async move {
             // The cache has no record; the server has the last word.
-            match context.journal.secrets().get(&namespace, &address, Patience::SHORT).await {
-                Ok(None) => {}
+            match context.journal.release_all(&namespace, &name, &uid).await {
+                Ok(true) => Chore::Done,
                 // It is known in a moment.
-                Ok(Some(_)) => return Chore::NotReleased(address, uid),
+                Ok(false) => Chore::NotReleased(Address::single(name), uid),
                 Err(error) => {
-                    tracing::warn!(%namespace, %address, %error, "cannot look for a record; it is tried again");
-                    return Chore::NotReleased(address, uid);
-                }
-            }
-            match context.journal.release(&namespace, &address, &uid).await {
-                Ok(()) => Chore::Done,
-                Err(error) => {
-                    tracing::warn!(%namespace, %address, %error, "the finalizer stays for now; it is tried again");
-                    Chore::NotReleased(address, uid)
+                    tracing::warn!(%namespace, %name, %error, "the finalizer stays for now; it is tried again");
+                    Chore::NotReleased(Address::single(name), uid)
                 }
             }
         });
@@ -192,10 +137,7 @@ impl NamespaceTask {
         self.missing.forget(address);
         if let Some(mut tracked) = self.tracked.remove(address) {
             super::drift::end_watch(&self.context, &self.shared, address, &mut tracked);
-            self.context.metrics.object_moved(tracked.state, None);
-            if let Some(instance) = tracked.instance {
-                self.released.remove(&instance.uid);
-            }
         }
+        self.forget_resource(&address.name);
     }
 }

@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use tokio::time::Instant;
 
 use super::NamespaceTask;
+use super::resources::of_name;
 use crate::controller::context::Context;
 use crate::controller::guard::Guard;
 use crate::controller::index::Index;
@@ -41,6 +42,8 @@ pub(super) struct Planned {
     config: Arc<Config>,
     versions: BTreeMap<Address, Version>,
     running: Vec<RunningStep>,
+    /// What was known when planning began, and the instances that it has made out.
+    addresses: BTreeSet<Address>,
     fingerprints: BTreeMap<Address, u64>,
     options: PlanOptions,
     plan: Plan,
@@ -112,7 +115,7 @@ impl NamespaceTask {
         let index = self.shared.index();
         let mut names = index.component([name]);
         loop {
-            let addresses = addresses(&index, self.run.records(), &names);
+            let addresses = self.addresses(&index, &names);
             let touching = self.run.touching(&addresses);
             let more: BTreeSet<Arc<str>> = touching.into_iter().map(|address| address.name).collect();
             if more.is_subset(&names) {
@@ -122,23 +125,38 @@ impl NamespaceTask {
         }
     }
 
+    /// Every object of these names: wanted, recorded as the watch knows it, recorded as the run knows it, or planned
+    /// before. Which instances of a family are wanted besides is known only when it is planned.
+    fn addresses(&self, index: &Index, names: &BTreeSet<Arc<str>>) -> BTreeSet<Address> {
+        let mut all = BTreeSet::new();
+        for name in names {
+            let instance = index.instance(name).filter(|instance| instance.repetition.is_none());
+            all.extend(instance.map(|instance| instance.address.clone()));
+            all.extend(index.addresses(name).cloned());
+            all.extend(index.unreadable().keys().filter(|address| address.name == *name).cloned());
+            all.extend(of_name(self.run.records(), name).map(|(address, _)| address.clone()));
+            all.extend(of_name(&self.tracked, name).map(|(address, _)| address.clone()));
+        }
+        all
+    }
+
     fn start_planning(&mut self, scope: Scope, now: Instant) {
         self.drop_deferred(&scope.names);
         self.start_recoveries(&scope.names, now);
         let shared = self.shared.clone();
         let index = shared.index();
-        let addresses = addresses(&index, self.run.records(), &scope.names);
+        let addresses = self.addresses(&index, &scope.names);
         let config = Arc::new(index.config(&scope.names));
         let own = |address: &Address| self.run.records().get(address).map(|stored| (address.clone(), stored.clone()));
         let recorded: Recorded = addresses.iter().filter_map(own).collect();
-        let fingerprints: BTreeMap<Address, u64> =
-            addresses.iter().map(|address| (address.clone(), index.fingerprint(&address.name))).collect();
+        let fingerprints = fingerprints(&index, &addresses);
         let mut options = PlanOptions {
             refresh: Refresh::Due(BTreeSet::new()),
             running: self.run.running(&addresses),
             seed: self.context.engine.random.number(),
             namespace_terminating: index.is_terminating(),
             namespace_value: index.namespace_value().clone(),
+            indexed: index.indexed(&scope.names).cloned().collect(),
             destroy_orphans: false,
             max_failed_creates: Some(MAX_FAILED_CREATES),
             ..PlanOptions::default()
@@ -154,6 +172,7 @@ impl NamespaceTask {
         let planned = Planned {
             versions: recorded.iter().map(|(address, stored)| (address.clone(), stored.version)).collect(),
             running: options.running.clone(),
+            addresses,
             scope,
             config,
             fingerprints,
@@ -194,7 +213,7 @@ impl NamespaceTask {
             return;
         }
         let handled = index.published(&address.name).map(|published| published.handled_reconcile.clone());
-        let requested = config.instances.get(address).is_some_and(|instance| {
+        let requested = config.resource(address).is_some_and(|instance| {
             let asked = &instance.reconcile_requested;
             !asked.is_empty() && *asked != tracked.requested && Some(asked) != handled.as_ref()
         });
@@ -384,6 +403,8 @@ impl Planned {
             Consulted { plan: self.plan, config: self.config, moves: self.moves, .. } =
                 execute::plan(engine, &wanted, recorded, &self.options).await;
         }
+        // Instances are known by name only now.
+        self.addresses.extend(self.plan.changes.iter().map(|change| change.address.clone()));
         self
     }
 
@@ -393,7 +414,7 @@ impl Planned {
         let plan = &self.plan;
         let concerns = |address: &Option<Address>| address.as_ref().is_none_or(of);
         Part {
-            addresses: self.fingerprints.keys().filter(|address| of(address)).cloned().collect(),
+            addresses: self.addresses.iter().filter(|address| of(address)).cloned().collect(),
             config: Arc::new(Config {
                 namespace: self.config.namespace.clone(),
                 instances: only(&self.config.instances, of),
@@ -436,15 +457,15 @@ fn destroys(plan: &Plan, names: &BTreeSet<Arc<str>>) -> bool {
     plan.changes.iter().any(|change| harsh(change.action) && names.contains(&change.address.name))
 }
 
-/// Every object of these names: wanted, recorded as the watch knows it, or recorded as the run knows it.
-fn addresses(index: &Index, records: &Recorded, names: &BTreeSet<Arc<str>>) -> BTreeSet<Address> {
-    let mut all = BTreeSet::new();
-    for name in names {
-        all.extend(index.instance(name).map(|instance| instance.address.clone()));
-        all.extend(index.addresses(name).cloned());
-        all.extend(index.unreadable().keys().filter(|address| address.name == *name).cloned());
-        let own = records.range(Address::single(name.clone())..).map(|(address, _)| address);
-        all.extend(own.take_while(|address| address.name == *name).cloned());
+/// The fingerprint of each object.
+fn fingerprints(index: &Index, addresses: &BTreeSet<Address>) -> BTreeMap<Address, u64> {
+    let mut last: Option<(&Arc<str>, u64)> = None;
+    let mut all = BTreeMap::new();
+    for address in addresses {
+        let known = last.filter(|(name, _)| **name == address.name).map(|(_, shared)| shared);
+        let shared = known.unwrap_or_else(|| index.shared_fingerprint(&address.name));
+        last = Some((&address.name, shared));
+        all.insert(address.clone(), index.fingerprint_of(address, shared));
     }
     all
 }

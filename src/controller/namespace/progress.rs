@@ -1,7 +1,7 @@
 //! Following a plan while it is carried out.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
+use std::sync::Arc;
 
 use tokio::time::Instant;
 
@@ -9,24 +9,19 @@ use super::planning::Part;
 use super::tracked::Hold;
 use super::{Chore, NamespaceTask};
 use crate::controller::retry;
-use crate::controller::summarize::{Note, StepState, finished, waits_by_itself};
+use crate::controller::summarize::{Note, StepState, finished};
 use crate::execute::{HookNote, Progress, ProgressKind};
+use crate::load::Instance;
 use crate::model::{Action, Address, Change, Diagnostic, Operation, Reason, Severity, Step};
 use crate::plan::Held;
 use crate::store::secrets::Patience;
-
-/// A step or a wait that lasts longer gets one status in between.
-const PATIENCE: Duration = Duration::from_secs(1);
 
 /// A plan that is being carried out.
 pub(super) struct Adopted {
     addresses: BTreeSet<Address>,
     open: BTreeSet<Step>,
-}
-
-/// Whether a reason is often gone within a second, because the other objects of the same request are on their way.
-fn often_passes(reason: Reason) -> bool {
-    waits_by_itself(reason) || reason == Reason::StillUsed
+    /// What it did may be what others wait for.
+    had_steps: bool,
 }
 
 impl NamespaceTask {
@@ -53,8 +48,12 @@ impl NamespaceTask {
             let steps = by_address.remove(address).unwrap_or_default();
             self.follow_object(&part, address, own, steps, now);
         }
-        self.warn(&part.addresses, &part.plan.diagnostics);
-        self.adopted.push(Adopted { addresses: part.addresses, open });
+        for name in &part.names {
+            self.follow_resource(name, &part.config);
+        }
+        self.warn(&part);
+        let had_steps = !open.is_empty();
+        self.adopted.push(Adopted { addresses: part.addresses, open, had_steps });
         self.close_adopted();
     }
 
@@ -105,12 +104,7 @@ impl NamespaceTask {
             self.tell_drift(address, &drift, now);
         }
         self.keep_watch(address);
-        let waits = reason.is_some_and(often_passes) || self.tracked[address].is_open();
-        if waits {
-            self.publish_later(address, now);
-        } else {
-            self.publish(address);
-        }
+        self.changed.insert(address.name.clone());
         self.tidy(address);
     }
 
@@ -146,14 +140,12 @@ impl NamespaceTask {
             ProgressKind::Skipped { because_of } => self.set_state(&step, StepState::Skipped(because_of)),
         }
         let address = &step.address;
+        self.changed.insert(address.name.clone());
         let open = self.tracked.get(address).is_some_and(|tracked| tracked.is_open());
-        if open {
-            self.publish_later(address, now);
-        } else {
-            self.publish(address);
+        if !open {
             self.tidy(address);
         }
-        if self.tracked.get(address).is_some_and(|tracked| tracked.is_over(&step)) {
+        if self.tracked.get(address).is_none_or(|tracked| tracked.is_over(&step)) {
             for adopted in &mut self.adopted {
                 adopted.open.remove(&step);
             }
@@ -214,7 +206,7 @@ impl NamespaceTask {
     /// Leaves a failed object alone for a while, or until something changes; and reads its record anew, which somebody
     /// else may have written.
     pub(super) fn hold_failed(&mut self, address: &Address, held: Held, retryable: bool, now: Instant) {
-        let fingerprint = self.shared.index().fingerprint(&address.name);
+        let fingerprint = self.shared.index().fingerprint(address);
         let draw = self.context.engine.random.number();
         let tracked = self.tracked.entry(address.clone()).or_default();
         tracked.failures += 1;
@@ -239,7 +231,7 @@ impl NamespaceTask {
     fn plan_beyond(&mut self, step: &Step, now: Instant) {
         let planned_around = self.tracked.get_mut(&step.address).is_some_and(|t| t.was_planned_around(step));
         let wanted = self.shared.index().instance(&step.address.name).map(|instance| instance.generation);
-        let planned = self.tracked.get(&step.address).and_then(|t| t.instance.as_ref()).map(|i| i.generation);
+        let planned = self.followed.get(&step.address.name).map(|followed| followed.shared.generation);
         if wanted.is_some() && wanted != planned {
             self.settle.touch(&step.address.name, now);
         }
@@ -250,90 +242,87 @@ impl NamespaceTask {
         }
     }
 
-    fn tell_hook(&self, step: &Step, told: HookNote) {
-        let Some(instance) = self.tracked.get(&step.address).and_then(|tracked| tracked.instance.as_ref()) else {
-            return;
-        };
+    fn tell_hook(&mut self, step: &Step, told: HookNote) {
         let (reason, state) = if told.failed { ("HookFailed", "failed") } else { ("HookSucceeded", "ran") };
         let more = if told.message.is_empty() { String::new() } else { format!(": {}", told.message) };
         let note = format!("the hook `{}` {state}{more}", told.hook);
-        let terminating = self.shared.index().is_terminating();
-        self.context.tell(
-            self.shared.name(),
-            instance,
-            terminating,
-            Note { warning: told.failed, reason, action: "Hook", note },
-        );
+        self.tell(&step.address, Note { warning: told.failed, reason, action: "Hook", note });
     }
 
-    fn tell_finished(&self, step: &Step, adopted: bool, id: Option<&str>) {
+    fn tell_finished(&mut self, step: &Step, adopted: bool, id: Option<&str>) {
         let id = id.filter(|_| !step.operation.removes());
         let Some(tracked) = self.tracked.get(&step.address) else { return };
         let mut changes = tracked.change.iter().chain(&tracked.leftovers);
         let because = changes.find(|change| change.deposed == step.deposed).and_then(|c| c.because.as_deref());
-        if let (Some(note), Some(instance)) = (finished(step, adopted, id, because), &tracked.instance) {
-            let terminating = self.shared.index().is_terminating();
-            self.context.tell(self.shared.name(), instance, terminating, note);
+        if let Some(note) = finished(step, adopted, id, because) {
+            self.tell(&step.address, note);
         }
     }
 
     /// Warnings of a plan become events of their objects, once: the next plan says the same again.
-    fn warn(&mut self, addresses: &BTreeSet<Address>, diagnostics: &[Diagnostic]) {
+    fn warn(&mut self, part: &Part) {
         let mut warnings: BTreeMap<&Address, Vec<&Diagnostic>> = BTreeMap::new();
-        for diagnostic in diagnostics.iter().filter(|diagnostic| diagnostic.severity == Severity::Warning) {
+        for diagnostic in part.plan.diagnostics.iter().filter(|diagnostic| diagnostic.severity == Severity::Warning) {
             if let Some(address) = &diagnostic.address {
                 warnings.entry(address).or_default().push(diagnostic);
             }
         }
-        let terminating = self.shared.index().is_terminating();
-        for address in addresses {
-            let Some(tracked) = self.tracked.get_mut(address) else { continue };
+        let of_families: Vec<Address> = part.names.iter().map(|name| Address::single(name.clone())).collect();
+        for address in part.addresses.iter().chain(of_families.iter().filter(|a| !part.addresses.contains(a))) {
             let own = warnings.remove(address).unwrap_or_default();
             let texts = own.iter().map(|diagnostic| diagnostic.message()).collect();
-            let told = std::mem::replace(&mut tracked.warned, texts);
-            let Some(instance) = &tracked.instance else { continue };
+            let warned = match self.tracked.get_mut(address) {
+                Some(tracked) => &mut tracked.warned,
+                // What is told of a family as a whole.
+                None => match self.followed.get_mut(&address.name) {
+                    Some(followed) => &mut followed.warned,
+                    None => continue,
+                },
+            };
+            let told = std::mem::replace(warned, texts);
             for diagnostic in own.into_iter().filter(|diagnostic| !told.contains(&diagnostic.message())) {
                 let (reason, note) = (diagnostic.reason.as_str(), diagnostic.message());
                 // Somebody wished it to be suspended.
                 let warning = diagnostic.reason != Reason::Suspended;
-                let note = Note { warning, reason, action: "Plan", note };
-                self.context.tell(self.shared.name(), instance, terminating, note);
+                self.tell(address, Note { warning, reason, action: "Plan", note });
             }
         }
     }
 
     /// Vouches for the objects of plans that are carried out: they are as they should be, as long as nothing that they
-    /// depend on changes.
+    /// depend on changes. What waited for what such a plan did is planned again.
     fn close_adopted(&mut self) {
         let (over, open): (Vec<_>, Vec<_>) =
             std::mem::take(&mut self.adopted).into_iter().partition(|adopted| adopted.open.is_empty());
         self.adopted = open;
-        let shared = self.shared.clone();
-        for address in over.iter().flat_map(|adopted| &adopted.addresses) {
-            let Some(tracked) = self.tracked.get_mut(address) else { continue };
-            let blocked = tracked.change.as_ref().is_none_or(|change| change.action == Action::Blocked);
+        let (shared, now) = (self.shared.clone(), Instant::now());
+        for Adopted { addresses, had_steps, .. } in over {
             let index = shared.index();
-            let same = match (&tracked.instance, index.instance(&address.name)) {
-                (Some(planned), Some(now)) => {
-                    (planned.generation, &planned.uid, &planned.inputs) == (now.generation, &now.uid, &now.inputs)
+            let mut resources: BTreeMap<&Arc<str>, (Option<Arc<Instance>>, u64)> = BTreeMap::new();
+            for address in &addresses {
+                let Some(tracked) = self.tracked.get_mut(address) else { continue };
+                let blocked = tracked.change.as_ref().filter(|change| change.action == Action::Blocked);
+                let reason = blocked.and_then(|change| change.blocked);
+                if had_steps && reason == Some(Reason::DependencyNotReady) {
+                    self.settle.touch(&address.name, now);
                 }
-                _ => false,
-            };
-            if same && !blocked && !tracked.has_trouble() && !self.settle.contains(&address.name) {
-                tracked.settled = Some(index.fingerprint(&address.name));
-                tracked.failures = 0;
-                tracked.hold = None;
-                tracked.forget_values();
+                let is_blocked = tracked.change.is_none() || blocked.is_some();
+                let (resource, fingerprint) = resources
+                    .entry(&address.name)
+                    .or_insert_with(|| (index.instance(&address.name), index.shared_fingerprint(&address.name)));
+                let same = match (&tracked.instance, resource) {
+                    (Some(planned), Some(now)) => {
+                        (planned.generation, &planned.uid, &planned.inputs) == (now.generation, &now.uid, &now.inputs)
+                    }
+                    _ => false,
+                };
+                if same && !is_blocked && !tracked.has_trouble() && !self.settle.contains(&address.name) {
+                    tracked.settled = Some(index.fingerprint_of(address, *fingerprint));
+                    tracked.failures = 0;
+                    tracked.hold = None;
+                    tracked.forget_values();
+                }
             }
-        }
-    }
-
-    /// Asks for a status when the object is still on its way by then.
-    fn publish_later(&mut self, address: &Address, now: Instant) {
-        let tracked = self.tracked.entry(address.clone()).or_default();
-        if tracked.publish_at.is_none() {
-            tracked.publish_at = Some(now + PATIENCE);
-            self.timers.insert((now + PATIENCE, address.clone()));
         }
     }
 }

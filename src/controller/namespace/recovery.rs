@@ -8,13 +8,15 @@ use kube::{Api, ResourceExt};
 use tokio::time::Instant;
 
 use super::NamespaceTask;
+use super::resources::of_name;
 use super::tracked::Hold;
 use crate::api;
 use crate::controller::context::Context;
 use crate::execute::{Recovery, recover};
 use crate::load::{self, Instance};
-use crate::model::{Address, Reason, Stored};
+use crate::model::{Address, InstanceKey, Reason, Stored};
 use crate::plan::Held;
+use crate::store::secrets::Patience;
 
 /// What became of a recovery.
 pub(super) struct Recovered {
@@ -27,12 +29,11 @@ impl NamespaceTask {
     pub(super) fn start_recoveries(&mut self, names: &BTreeSet<Arc<str>>, now: Instant) {
         let mut open = Vec::new();
         for name in names {
-            let own = self.run.records().range(Address::single(name.clone())..);
-            let own = own.take_while(|(address, _)| address.name == *name);
+            let own = of_name(self.run.records(), name);
             open.extend(own.filter(|(_, stored)| stored.record.intent.is_some()).map(|(a, s)| (a.clone(), s.clone())));
         }
         for (address, stored) in open {
-            let fingerprint = self.shared.index().fingerprint(&address.name);
+            let fingerprint = self.shared.index().fingerprint(&address);
             let tracked = self.tracked.entry(address.clone()).or_default();
             let held = tracked.held(fingerprint, now).is_some();
             if held || self.run.is_running(&address) || !self.recovering.insert(address.clone()) {
@@ -58,7 +59,7 @@ impl NamespaceTask {
             Recovery::Held(..) => {}
         }
         // Of the situation that was judged: what the watch has said meanwhile ends a hold.
-        let fingerprint = self.shared.index().fingerprint(&address.name);
+        let fingerprint = self.shared.index().fingerprint(&address);
         let own = self.run.records().get(&address).cloned();
         self.shared.index().end(&address, own.as_ref());
         self.bring_in(&address);
@@ -98,10 +99,21 @@ async fn settle(context: &Context, namespace: &Arc<str>, stored: &Stored) -> Rec
     }
 }
 
-async fn live_instance(context: &Context, namespace: &str, address: &Address) -> Result<Option<Instance>, kube::Error> {
+async fn live_instance(context: &Context, namespace: &str, address: &Address) -> anyhow::Result<Option<Instance>> {
     let api: Api<api::Resource> = Api::namespaced(context.client.clone(), namespace);
     let resource = api.get_opt(&address.name).await?;
-    let resource = resource.filter(|resource| resource.name_any() == *address.name);
-    Ok(resource
-        .map(|resource| load::from_api(&resource, &context.default_service_account, &mut load::Interner::default())))
+    let Some(resource) = resource.filter(|resource| resource.name_any() == *address.name) else { return Ok(None) };
+    let service_account = &context.default_service_account;
+    let mut instance = load::from_api(&resource, service_account, &mut load::Interner::default());
+    instance.address = address.clone();
+    // The marks of a family are there because of any of its instances; its index is what tells of this one.
+    if address.key != InstanceKey::None {
+        let family = context.journal.secrets().get_family(namespace, &address.name, Patience::SHORT).await;
+        let family = family.map_err(|failure| anyhow::anyhow!("{failure}"))?;
+        if !family.is_some_and(|family| family.instances.contains(address)) {
+            instance.has_finalizer = false;
+            instance.record_annotation = "".into();
+        }
+    }
+    Ok(Some(instance))
 }

@@ -7,11 +7,10 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::pace::Pace;
-use crate::controller::metrics::ObjectState;
 use crate::controller::retry;
 use crate::controller::summarize::{StepState, Steps};
 use crate::load::{DriftAction, Instance};
-use crate::model::{Address, Change, Reason, Step};
+use crate::model::{Action, Address, Change, Reason, Step};
 use crate::plan::{EffectiveLifecycle, Held};
 
 /// One object.
@@ -40,8 +39,6 @@ pub(super) struct Tracked {
     pub(super) hold: Option<Hold>,
     /// When to plan it again though nothing happens.
     pub(super) retry_at: Option<Instant>,
-    /// When to write its status though it is not settled.
-    pub(super) publish_at: Option<Instant>,
     /// When to read it again, and the interval that was drawn from.
     pub(super) read_at: Option<Instant>,
     pub(super) read_interval: Duration,
@@ -55,8 +52,6 @@ pub(super) struct Tracked {
     pub(super) unread: bool,
     /// The request to look at it that was planned last.
     pub(super) requested: Arc<str>,
-    /// What the gauge counts it as.
-    pub(super) state: Option<ObjectState>,
 }
 
 /// Why it is left alone, until when, and what it must be like for that.
@@ -133,6 +128,18 @@ impl Tracked {
     /// Whether a step waits or runs.
     pub(super) fn is_open(&self) -> bool {
         self.steps.values().any(|state| matches!(state, StepState::Waiting | StepState::Running))
+    }
+
+    /// Whether there is anything to tell of it: it was planned, or its record stands for it.
+    pub(super) fn is_planned(&self) -> bool {
+        self.instance.is_some() || self.change.is_some() || !self.leftovers.is_empty() || !self.steps.is_empty()
+    }
+
+    /// Whether nobody wants it, nothing is being done about it, and it is not the entry of a family whose instances are
+    /// not known.
+    pub(super) fn stands_for_nothing(&self) -> bool {
+        let is_blocked = self.change.as_ref().is_some_and(|change| change.action == Action::Blocked);
+        self.instance.is_none() && !is_blocked && !self.is_open()
     }
 
     /// Whether a step failed or was skipped.

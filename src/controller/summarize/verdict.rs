@@ -32,11 +32,11 @@ pub(super) struct Verdict {
 }
 
 impl Verdict {
-    fn progressing(reason: Reason, message: impl Into<String>) -> Self {
+    pub(super) fn progressing(reason: Reason, message: impl Into<String>) -> Self {
         Self { class: Class::Progressing, reason, message: message.into(), is_error: false, blocks_deletion: false }
     }
 
-    fn ready() -> Self {
+    pub(super) fn ready() -> Self {
         let message = "the object is as its Resource describes it".to_owned();
         Self { class: Class::Ready, reason: Reason::Available, message, is_error: false, blocks_deletion: false }
     }
@@ -124,7 +124,8 @@ fn of_change(situation: &Situation<'_>) -> Verdict {
     }
 }
 
-fn blocked(change: &Change, deleting: bool) -> Option<Verdict> {
+/// The verdict on what cannot be planned.
+pub(super) fn blocked(change: &Change, deleting: bool) -> Option<Verdict> {
     if change.action != Action::Blocked {
         return None;
     }

@@ -150,6 +150,34 @@ impl Members<'_> {
         Ok(())
     }
 
+    /// The instances that the index names on the server, whatever was known of it.
+    pub(super) async fn indexed(
+        &mut self,
+        secrets: &Secrets,
+        patience: Patience,
+    ) -> Result<BTreeSet<Address>, Failure> {
+        self.state.index = None;
+        let (instances, version) = self.index(secrets, patience).await?;
+        self.state.index = Some((instances.clone(), version));
+        Ok(instances)
+    }
+
+    /// Nothing is left of the Resource: its index goes.
+    pub(super) async fn leave_all(
+        &mut self,
+        secrets: &Secrets,
+        uid: &Arc<str>,
+        patience: Patience,
+    ) -> Result<(), Failure> {
+        let (_, base) = self.index(secrets, patience).await?;
+        if base.is_some() {
+            self.write(secrets, &BTreeSet::new(), uid, base, patience).await?;
+        }
+        self.state.live.clear();
+        self.state.index = Some((BTreeSet::new(), None));
+        Ok(())
+    }
+
     /// Brings the index to what all who wait wish; one write, or none. If it fails they find their wish unfulfilled
     /// and try for themselves.
     async fn settle(
@@ -167,17 +195,17 @@ impl Members<'_> {
         wishes.insert(address.clone(), wanted);
         for _ in 0..ATTEMPTS {
             let (before, base) = self.index(secrets, patience).await?;
-            let mut instances = before.clone();
+            if wishes.iter().all(|(address, wanted)| before.contains(address) == *wanted) {
+                self.state.index = Some((before, base));
+                return Ok(());
+            }
+            let mut instances = before;
             for (address, wanted) in &wishes {
                 if *wanted {
                     instances.insert(address.clone())
                 } else {
                     instances.remove(address)
                 };
-            }
-            if instances == before {
-                self.state.index = Some((before, base));
-                return Ok(());
             }
             match self.write(secrets, &instances, uid, base, patience).await {
                 Ok(version) => {

@@ -221,6 +221,11 @@ fn owned<const N: usize>(entries: [(&str, &str); N]) -> BTreeMap<String, String>
     entries.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
 }
 
+/// Whether a Secret of our type is the index of a family, be it readable or not.
+pub fn is_family(secret: &Secret) -> bool {
+    secret.metadata.labels.as_ref().and_then(|labels| labels.get(KIND_LABEL)).is_some_and(|kind| kind == "family")
+}
+
 /// What a Secret of our type holds.
 ///
 /// # Errors

@@ -74,7 +74,7 @@ fn select(connection: &Connection, namespace: &str) -> rusqlite::Result<Loaded> 
         }
     }
     let reads = reads(connection)?;
-    Ok(Loaded { records: records.into_iter().collect(), unreadable, reads })
+    Ok(Loaded { records: records.into_iter().collect(), unreadable, reads, ..Loaded::default() })
 }
 
 /// When objects were last looked at. A file of an earlier version does not say.
