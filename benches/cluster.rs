@@ -16,6 +16,8 @@
 #[path = "../tests/cluster/controller.rs"]
 #[allow(dead_code, reason = "the benchmark uses the part it needs")]
 mod controller;
+#[path = "../tests/support/programs.rs"]
+mod programs;
 #[path = "../tests/support/controlplane.rs"]
 mod controlplane;
 #[path = "../tests/cluster/installation.rs"]

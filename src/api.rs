@@ -5,6 +5,7 @@
 //! their status.
 
 pub mod conditions;
+pub mod provider;
 pub mod resource;
 
 mod crds;
@@ -12,6 +13,10 @@ mod schema;
 
 pub use conditions::ConditionType;
 pub use crds::{crds, resource_crd};
+pub use provider::{
+    Provider, ProviderConfig, ProviderConfigSpec, ProviderLimits, ProviderPackage, ProviderSpec, ProviderStatus,
+    ProviderVariable,
+};
 pub use resource::{
     DeletionPolicy, Dependency, Deposed, Drift, DriftAction, EffectiveLifecycle, Exec, Hook, Import, Input, Instances,
     Job, KeyRef, Lifecycle, NameRef, Pending, Publish, Requirement, Resource, ResourceSpec, ResourceStatus, Timeouts,

@@ -20,6 +20,7 @@ pub mod lease;
 pub mod metrics;
 pub mod namespace;
 pub mod options;
+pub mod providers;
 pub mod retry;
 pub mod settle;
 pub mod status;
@@ -34,19 +35,22 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::Secret;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Api, Client, Config};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
 
 use self::context::Context;
 use self::holders::Holders;
 use self::index::Event;
 use self::lease::{Elector, Leadership};
+use self::providers::{ProviderChecks, Seen};
 use self::watch::Watch;
 use self::world::World;
+use crate::api;
 use crate::driver::hook::job::JobHooks;
 use crate::driver::kubernetes_object::{KubernetesObject, OwnerScope};
-use crate::driver::{Noticed, Registry};
+use crate::driver::{Driver, Noticed, ProviderOptions, Providers, Registry};
 use crate::execute::Engine;
+use crate::load::ProviderSpec;
 use crate::model::Holder;
 use crate::process::{Clock, Random, Readiness, Shutdown, SystemClock, SystemRandom};
 use crate::store::{ClusterJournal, Secrets};
@@ -103,6 +107,13 @@ pub async fn run(options: Options, shutdown: Shutdown) -> Result<(), ControllerE
     let (give_up, stop) = tokio::sync::watch::channel(false);
     let secrets = Secrets::new(client.clone(), options.namespace.as_str(), random.clone(), stop);
     watch_everything(&mut background, &options, &client, &world, &secrets, &metrics, &random, &readiness);
+    let watch = Watch { world: world.clone(), metrics: metrics.clone(), random: random.clone() };
+    let (tell, seen) = mpsc::unbounded_channel();
+    let tell = move |object: &api::Provider, spec: &Arc<ProviderSpec>| {
+        // Nobody listens while the process ends.
+        let _ = tell.send(Seen { object: object.clone(), spec: spec.clone() });
+    };
+    background.spawn(watch.providers(client.clone(), tell, readiness.gate("providers")));
 
     let journal = Arc::new(ClusterJournal::new(secrets, world.clone()));
     let told = world.clone();
@@ -110,11 +121,20 @@ pub async fn run(options: Options, shutdown: Shutdown) -> Result<(), ControllerE
         move |noticed: Noticed| told.apply(&noticed.namespace, Event::ObjectNoticed(noticed.address, noticed.gone));
     let kubernetes = KubernetesObject::impersonating(client.clone(), OwnerScope::Cluster, clock.clone());
     let kubernetes = kubernetes.telling(Arc::new(tell));
-    let drivers = Registry::built_in(kubernetes);
+    let providers: Arc<dyn Driver> = Arc::new(Providers::new(ProviderOptions::default(), clock.clone()));
+    let drivers = Registry::built_in(kubernetes).with_providers(providers.clone());
     let engine = Engine::new(drivers, journal.clone(), clock.clone(), random.clone(), options.limits, me.clone());
     let engine = Arc::new(engine.with_hooks(Arc::new(JobHooks::new(client.clone(), clock.clone()))));
     let host = options.pod.as_ref().map_or_else(|| "process".to_owned(), |pod| pod.name.clone());
     let (leadership, election) = elect(&options, &client, holders::identity(&host, &me), &clock, &ended);
+    let checks = ProviderChecks {
+        client: client.clone(),
+        driver: providers.clone(),
+        leadership: leadership.clone(),
+        clock: clock.clone(),
+        random: random.clone(),
+    };
+    background.spawn(checks.run(seen));
     let mut writers = JoinSet::new();
     let (status, status_task) = status::writer(client.clone(), random.clone(), metrics.clone());
     let reporter = events::Reporter {
@@ -146,6 +166,7 @@ pub async fn run(options: Options, shutdown: Shutdown) -> Result<(), ControllerE
     tracing::info!(version = env!("CARGO_PKG_VERSION"), namespace = options.namespace, "controller started");
     let drained = supervise::supervise(&context, opened, &readiness, &give_up, options.grace).await;
 
+    providers.close().await;
     // Everything that ran is recorded, so others may take over; the last status is written meanwhile.
     drop(context);
     ended.trigger();
@@ -199,8 +220,11 @@ fn watch_everything(
         let of = namespace.as_deref().map(|name| format!(" of {name}")).unwrap_or_default();
         let gate = readiness.gate(format!("namespaces{of}"));
         tasks.spawn(watch.clone().namespaces(client.clone(), namespace.clone(), gate));
+        let account: Arc<str> = options.default_service_account.as_str().into();
+        let gate = readiness.gate(format!("providerconfigs{of}"));
+        let configs = watch.clone().provider_configs(client.clone(), namespace.clone(), account.clone(), gate);
+        tasks.spawn(configs);
         let gate = readiness.gate(format!("resources{of}"));
-        let account = options.default_service_account.as_str().into();
         tasks.spawn(watch.clone().resources(client.clone(), namespace, account, gate));
     }
 }

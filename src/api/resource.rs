@@ -50,6 +50,11 @@ pub struct ResourceSpec {
     #[schemars(schema_with = "schema::type_name")]
     pub type_name: String,
 
+    /// The ProviderConfig of this namespace under which the object is managed. The default is the one named like the
+    /// prefix of the type (`random` of `random_pet`), and without that the Provider of that name, without settings.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provider_config_ref: Option<NameRef>,
+
     /// The provider's own arguments, by their own names. Any text may hold expressions, `${name.attribute}`.
     #[serde(default, skip_serializing_if = "serde_json::Map::is_empty")]
     #[schemars(schema_with = "schema::free_map")]
@@ -209,7 +214,7 @@ pub struct Publish {
     pub data: BTreeMap<String, String>,
 }
 
-/// The name of a ConfigMap or Secret of this namespace.
+/// The name of another object.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct NameRef {
     /// The name.

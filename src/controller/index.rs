@@ -16,6 +16,7 @@ mod inputs;
 mod links;
 mod overlay;
 mod parked;
+mod providers;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -23,18 +24,20 @@ use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
-use crate::load::{Config, Data, Instance};
+use crate::load::{Config, Data, Instance, ProviderConfig};
 use crate::model::{Address, Stored, Value, Version};
 use crate::store::ResourceMeta;
 use crate::store::secrets::Family;
 
 pub use self::inputs::InputKey;
+pub use self::providers::Providers;
 
 use self::families::KnownFamilies;
 use self::inputs::KnownInputs;
 use self::links::Links;
 use self::overlay::Overlay;
 use self::parked::Parked;
+use self::providers::KnownProviders;
 
 /// A Resource as watched, in compact form.
 #[derive(Clone, Debug)]
@@ -89,6 +92,12 @@ pub enum Event {
     RecordsListed,
     /// What a `ConfigMap` or Secret holds, as a service account sees it.
     Input(InputKey, Data),
+    /// The Providers of the cluster are these.
+    Providers(Providers),
+    /// A `ProviderConfig` exists in this form.
+    ProviderConfigApplied(Arc<ProviderConfig>),
+    /// A `ProviderConfig` is gone.
+    ProviderConfigDeleted(Arc<str>),
     /// Somebody else has changed the object of an instance, or destroyed it.
     ObjectNoticed(Address, bool),
     /// Name, labels and annotations of the namespace, and whether it is terminating.
@@ -123,6 +132,7 @@ pub struct Index {
     families: KnownFamilies,
     links: Links,
     inputs: KnownInputs,
+    providers: KnownProviders,
     /// Records that we removed and whose removal the watch has not delivered yet.
     erased: BTreeSet<Address>,
     /// Objects with a running step, with what the watch said meanwhile.
@@ -236,6 +246,13 @@ impl Index {
             Event::RecordsRelisting => self.records_relisting(),
             Event::RecordsListed => self.records_listed(),
             Event::Input(key, data) => self.input_changed(&key, data),
+            Event::Providers(all) => {
+                if self.providers.providers(all) {
+                    self.wake_served(|_| true);
+                }
+            }
+            Event::ProviderConfigApplied(config) => self.provider_config_applied(&config),
+            Event::ProviderConfigDeleted(name) => self.provider_config_deleted(&name),
             Event::ObjectNoticed(address, gone) => *self.noticed.entry(address).or_default() |= gone,
             Event::Namespace { value, terminating } => self.namespace_changed(value, terminating),
         }
@@ -277,6 +294,7 @@ impl Index {
         let mut config = Config { namespace: self.namespace.clone(), ..Config::default() };
         let resources = names.iter().filter_map(|name| self.instance(name));
         resources.for_each(|resource| config.add(self.families.checked(resource)));
+        self.providers.fill(&mut config, |one| self.inputs.resolved_config(one));
         config.link();
         config
     }
@@ -311,8 +329,11 @@ impl Index {
             (&instance.uid, instance.generation, instance.deleting, instance.suspended).hash(&mut hasher);
             (&instance.replace_requested, &instance.reconcile_requested).hash(&mut hasher);
             self.inputs.versions(instance).for_each(|version| version.hash(&mut hasher));
+            self.providers.version_for(instance).hash(&mut hasher);
             let before = instance.moved_from.iter().map(|address| &address.name);
-            for target in instance.references.iter().map(|reference| &reference.target.name).chain(before) {
+            let settings = self.providers.config_of(instance).into_iter().flat_map(|config| config.references.iter());
+            let targets = instance.references.iter().chain(settings).map(|reference| &reference.target.name);
+            for target in targets.chain(before) {
                 target.hash(&mut hasher);
                 let wanted = self.entries.get(target).map(|entry| (entry.instance.deleting, &entry.instance.uid));
                 wanted.hash(&mut hasher);
@@ -487,13 +508,49 @@ impl Index {
         }
     }
 
+    fn provider_config_applied(&mut self, config: &Arc<ProviderConfig>) {
+        let old = self.providers.applied(config.clone());
+        let reader = reader(&config.name);
+        self.inputs.follow(&reader, old.as_deref().map(inputs::config_keys), Some(inputs::config_keys(config)));
+        self.served_by(&config.name);
+    }
+
+    fn provider_config_deleted(&mut self, name: &Arc<str>) {
+        let Some(old) = self.providers.deleted(name) else { return };
+        self.inputs.follow(&reader(name), Some(inputs::config_keys(&old)), None);
+        self.served_by(name);
+    }
+
+    /// What a `ProviderConfig` says has changed: all that it serves is looked at, and hangs on other objects than before.
+    fn served_by(&mut self, name: &Arc<str>) {
+        for served in self.wake_served(|instance| *crate::load::provider::config_name(instance) == **name) {
+            self.relink(&served);
+        }
+    }
+
+    /// Wakes those Resources that providers have to do with.
+    fn wake_served(&mut self, which: impl Fn(&Instance) -> bool) -> Vec<Arc<str>> {
+        let served = |entry: &&Entry| self.providers.version_for(&entry.instance).is_some() && which(&entry.instance);
+        let names: Vec<_> = self.entries.values().filter(served).map(|one| one.instance.address.name.clone()).collect();
+        self.woken.extend(names.iter().cloned());
+        names
+    }
+
     /// Wakes those that read something of it which is another value now.
     fn input_changed(&mut self, key: &InputKey, data: Data) {
         let Some((before, readers)) = self.inputs.take(key, data.clone()) else { return };
+        let mut settings = Vec::new();
         for name in readers {
+            settings.extend(name.strip_prefix(SETTINGS).map(Arc::<str>::from));
             let reader = self.entries.get(name);
             if reader.is_some_and(|entry| entry.instance.inputs.differ(&key.object, &before, &data)) {
                 self.woken.insert(name.clone());
+            }
+        }
+        for name in settings {
+            // Under other settings every object is another one's.
+            if let Some(config) = self.providers.get(&name).cloned() {
+                self.provider_config_applied(&config);
             }
         }
     }
@@ -551,7 +608,8 @@ impl Index {
         let wanted = entry.into_iter().flat_map(|entry| {
             let instance = &entry.instance;
             let before = instance.moved_from.iter().map(|address| &address.name);
-            instance.references.iter().map(|r| &r.target.name).chain(before)
+            let settings = self.providers.config_of(instance).into_iter().flat_map(|config| config.references.iter());
+            instance.references.iter().chain(settings).map(|r| &r.target.name).chain(before)
         });
         let records = self.records.range(Address::single(name.clone())..).take_while(|(a, _)| a.name == *name);
         let mut targets: BTreeSet<Arc<str>> = wanted.filter(|target| *target != name).cloned().collect();
@@ -559,6 +617,13 @@ impl Index {
         self.links.set(name, targets);
     }
 }
+
+/// As which reader of inputs a `ProviderConfig` is known. No Resource has such a name.
+fn reader(config: &str) -> Arc<str> {
+    format!("{SETTINGS}{config}").into()
+}
+
+const SETTINGS: &str = "ProviderConfig ";
 
 /// The other Resources whose objects the objects of a record use, and the one that it is moved to.
 fn used_names(stored: &Stored) -> BTreeSet<Arc<str>> {

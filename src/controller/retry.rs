@@ -34,6 +34,7 @@ pub fn may_pass(reason: Reason) -> bool {
             | Reason::Forbidden
             | Reason::AlreadyExists
             | Reason::DriverFault
+            | Reason::ProviderNotReady
             | Reason::InternalError
             | Reason::PreconditionFailed
             | Reason::PostconditionFailed

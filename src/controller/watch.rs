@@ -1,6 +1,7 @@
 //! Watches: from the API server's streams to events of the world. Only compact forms are kept: an object is decoded as
 //! it arrives, and its JSON, managed fields and last-applied annotation are dropped with it.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
@@ -137,6 +138,88 @@ impl Watch {
                 }
                 watcher::Event::InitDone => {
                     self.world.apply_to_all(None, &Event::RecordsListed);
+                    gate.open();
+                }
+            }
+        }
+    }
+
+    /// Watches the Providers of the cluster. `tell` is called with each that was read.
+    pub async fn providers(self, client: Client, tell: impl Fn(&api::Provider, &Arc<load::ProviderSpec>), gate: Gate) {
+        let stream = watcher(Api::<api::Provider>::all(client), Config::default());
+        let mut stream = std::pin::pin!(self.events("providers", stream));
+        let mut known: BTreeMap<Arc<str>, Arc<load::ProviderSpec>> = BTreeMap::new();
+        let mut listing = None;
+        while let Some(event) = stream.next().await {
+            match event {
+                watcher::Event::Init => listing = Some(BTreeMap::new()),
+                watcher::Event::InitApply(provider) => {
+                    let spec = Arc::new(load::provider_from_api(&provider));
+                    tell(&provider, &spec);
+                    listing.get_or_insert_default().insert(spec.provider.name.clone(), spec);
+                }
+                watcher::Event::Apply(provider) => {
+                    let spec = Arc::new(load::provider_from_api(&provider));
+                    tell(&provider, &spec);
+                    // Our own status comes back as well.
+                    let same = |old: &Arc<load::ProviderSpec>| old.provider == spec.provider;
+                    if !known.get(&spec.provider.name).is_some_and(same) {
+                        known.insert(spec.provider.name.clone(), spec);
+                        self.world.provide(known.clone());
+                    }
+                }
+                watcher::Event::Delete(provider) => {
+                    known.remove(&*provider.name_any());
+                    self.world.provide(known.clone());
+                }
+                watcher::Event::InitDone => {
+                    known = listing.take().unwrap_or_default();
+                    self.world.provide(known.clone());
+                    gate.open();
+                }
+            }
+        }
+    }
+
+    /// Watches the `ProviderConfigs` of one namespace, or of all.
+    pub async fn provider_configs(
+        self,
+        client: Client,
+        namespace: Option<String>,
+        service_account: Arc<str>,
+        gate: Gate,
+    ) {
+        let api: Api<api::ProviderConfig> = match &namespace {
+            Some(namespace) => Api::namespaced(client, namespace),
+            None => Api::all(client),
+        };
+        let mut stream = std::pin::pin!(self.events("providerconfigs", watcher(api, Config::default())));
+        let mut interner = Interner::default();
+        let place = |object: &api::ProviderConfig| -> (Arc<str>, Arc<str>) {
+            (object.namespace().unwrap_or_default().into(), object.name_any().into())
+        };
+        let mut known = BTreeSet::new();
+        let mut unlisted = BTreeSet::new();
+        while let Some(event) = stream.next().await {
+            match event {
+                watcher::Event::Init => unlisted.clone_from(&known),
+                watcher::Event::InitApply(object) | watcher::Event::Apply(object) => {
+                    let config = load::provider_config_from_api(&object, &service_account, &mut interner);
+                    let place = place(&object);
+                    unlisted.remove(&place);
+                    self.world.apply(&place.0, Event::ProviderConfigApplied(Arc::new(config)));
+                    known.insert(place);
+                }
+                watcher::Event::Delete(object) => {
+                    let place = place(&object);
+                    known.remove(&place);
+                    self.world.apply(&place.0, Event::ProviderConfigDeleted(place.1));
+                }
+                watcher::Event::InitDone => {
+                    for (namespace, name) in std::mem::take(&mut unlisted) {
+                        known.remove(&(namespace.clone(), name.clone()));
+                        self.world.apply(&namespace, Event::ProviderConfigDeleted(name));
+                    }
                     gate.open();
                 }
             }

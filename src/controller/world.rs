@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{Notify, mpsc};
 
-use super::index::{Event, Index};
+use super::index::{Event, Index, Providers};
+use crate::load::{ProviderConfig, ProviderSpec};
 use crate::model::{InstanceKey, Value};
 use crate::store::{ResourceMeta, ResourceView};
 
@@ -36,6 +37,10 @@ struct Known {
     open: BTreeMap<Arc<str>, Arc<Shared>>,
     /// `ns` of expressions and whether it is terminating, also of namespaces without any Resource.
     namespaces: BTreeMap<Arc<str>, (Value, bool)>,
+    /// All Providers of the cluster.
+    providers: Providers,
+    /// The `ProviderConfigs` of each namespace, also where there is no Resource yet.
+    provider_configs: BTreeMap<Arc<str>, BTreeMap<Arc<str>, Arc<ProviderConfig>>>,
 }
 
 /// All namespaces that have a Resource or a record.
@@ -67,6 +72,16 @@ impl World {
         if let Event::Namespace { value, terminating } = &event {
             known.namespaces.insert(namespace.clone(), (value.clone(), *terminating));
         }
+        match &event {
+            Event::ProviderConfigApplied(config) => {
+                let configs = known.provider_configs.entry(namespace.clone()).or_default();
+                configs.insert(config.name.clone(), config.clone());
+            }
+            Event::ProviderConfigDeleted(name) => {
+                known.provider_configs.get_mut(namespace).map(|configs| configs.remove(name));
+            }
+            _ => {}
+        }
         let shared = match known.open.get(namespace) {
             Some(shared) => shared.clone(),
             None if brings_something => self.open(&mut known, namespace),
@@ -85,6 +100,18 @@ impl World {
                 shared.wake.notify_one();
             }
         }
+    }
+
+    /// The Providers of the cluster are these from now on.
+    pub fn provide(&self, providers: BTreeMap<Arc<str>, Arc<ProviderSpec>>) {
+        let providers = Arc::new(providers);
+        self.known().providers = providers.clone();
+        self.apply_to_all(None, &Event::Providers(providers));
+    }
+
+    /// All Providers of the cluster.
+    pub fn providers(&self) -> Providers {
+        self.known().providers.clone()
     }
 
     /// A namespace is gone.
@@ -111,6 +138,10 @@ impl World {
         let mut index = Index::new(namespace.clone());
         if let Some((value, terminating)) = known.namespaces.get(namespace).cloned() {
             index.apply(Event::Namespace { value, terminating });
+        }
+        index.apply(Event::Providers(known.providers.clone()));
+        for config in known.provider_configs.get(namespace).into_iter().flat_map(BTreeMap::values) {
+            index.apply(Event::ProviderConfigApplied(config.clone()));
         }
         let shared = Arc::new(Shared { name: namespace.clone(), index: Mutex::new(index), wake: Notify::new() });
         known.open.insert(namespace.clone(), shared.clone());

@@ -53,7 +53,7 @@ impl Providers {
     /// No provider is started yet.
     pub fn new(options: ProviderOptions, clock: Arc<dyn Clock>) -> Self {
         Self {
-            sessions: Sessions::new(options),
+            sessions: Sessions::new(options, clock.clone()),
             clock,
             served: Mutex::default(),
             settled: Mutex::default(),
@@ -105,13 +105,10 @@ impl Providers {
         let used = self.settings(context)?;
         let served = self.ask(&used.provider).await?;
         let kind = served.resource(&context.type_name)?.ok_or_else(|| unserved(&used.provider, context))?;
-        let client = self.sessions.configured(&used, &served).await?;
-        Ok(Object { client: self.within(client, context), kind, plans_destroys: served.plans_destroys(), context })
-    }
-
-    fn within(&self, client: crate::plugin::Client, context: &CallContext) -> crate::plugin::Client {
+        let lease = self.sessions.configured(&used, &served).await?;
         let left = context.deadline.duration_since(self.clock.now()).max(SignedDuration::from_secs(1));
-        client.within(left.unsigned_abs())
+        let client = lease.within(left.unsigned_abs());
+        Ok(Object { client, _lease: lease, kind, plans_destroys: served.plans_destroys(), context })
     }
 }
 

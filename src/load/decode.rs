@@ -21,6 +21,7 @@ use crate::model::{Address, Diagnostic, Diagnostics, HookKind, Path, Reason};
 
 pub(super) use inputs::{DraftInput, DraftKeyRef};
 pub(super) use provider::{DraftProvider, DraftProviderConfig};
+pub use provider::{provider_config_from_api, provider_from_api};
 pub(super) use publish::DraftPublication;
 
 /// A Resource in the form that both ways of reading share.
@@ -79,7 +80,7 @@ pub fn from_api(resource: &api::Resource, default_service_account: &Arc<str>, in
         uid: interner.get(metadata.uid.as_deref().unwrap_or_default()),
         generation: metadata.generation.unwrap_or_default(),
         type_name: interner.get(&spec.type_name),
-        provider_config: None,
+        provider_config: spec.provider_config_ref.as_ref().map(|named| interner.get(&named.name)),
         count: spec.count.as_ref().map(|count| Tree::from_json(count, interner)),
         for_each: spec.for_each.as_ref().map(|keys| Tree::from_json(keys, interner)),
         enabled: spec.enabled,

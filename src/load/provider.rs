@@ -37,6 +37,8 @@ pub struct ProviderConfig {
     pub config: Template,
     /// `spec.inputs`.
     pub inputs: Inputs,
+    /// As which service account they are read; empty in local mode.
+    pub service_account: Arc<str>,
     /// What the settings refer to.
     pub references: Arc<[Reference]>,
     /// What is wrong with it.
@@ -52,6 +54,16 @@ pub struct Provided {
     provider: Result<Arc<Provider>, Box<Diagnostic>>,
     /// Settings that refer to nothing are evaluated once.
     constant: OnceLock<Arc<ProviderUse>>,
+}
+
+/// The name of the `ProviderConfig` that a Resource has, if there is one of that name.
+pub fn config_name(instance: &Instance) -> Arc<str> {
+    instance.provider_config.clone().unwrap_or_else(|| prefix(&instance.type_name).into())
+}
+
+/// What a type begins with: the name of its provider.
+fn prefix(type_name: &str) -> &str {
+    type_name.split_once('_').map_or(type_name, |(prefix, _)| prefix)
 }
 
 /// Why a provider cannot be configured now.
@@ -91,6 +103,7 @@ impl ProviderConfig {
             provider: name.clone(),
             config: Template::literal(Value::map::<Arc<str>>([])),
             inputs: Inputs::default(),
+            service_account: "".into(),
             references: Arc::default(),
             problems: Vec::new(),
             source: None,
@@ -205,8 +218,8 @@ impl Config {
 
     /// The provider that serves a type when its Resource names none; `None` also when its settings are not known yet.
     pub fn provider_of(&self, type_name: &str) -> Option<Arc<ProviderUse>> {
-        let prefix = type_name.split_once('_').map_or(type_name, |(prefix, _)| prefix);
-        self.constant_providers().find(|used| *used.name == *prefix && !BUILT_IN.contains(&type_name))
+        let name = prefix(type_name);
+        self.constant_providers().find(|used| *used.name == *name && !BUILT_IN.contains(&type_name))
     }
 
     /// The settings that are known whatever is planned: by the name of their `ProviderConfig`.
@@ -241,12 +254,10 @@ impl Service<'_> {
         if instance.provider.is_some() {
             return;
         }
-        let prefix = || instance.type_name.split_once('_').map_or(&*instance.type_name, |(prefix, _)| prefix);
-        let name = match &instance.provider_config {
-            Some(name) => name.clone(),
-            None if BUILT_IN.contains(&&*instance.type_name) => return,
-            None => Arc::from(prefix()),
-        };
+        if instance.provider_config.is_none() && BUILT_IN.contains(&&*instance.type_name) {
+            return;
+        }
+        let name = config_name(instance);
         match self.provided(&name) {
             Some(provided) => {
                 let own = Arc::make_mut(instance);

@@ -26,7 +26,14 @@ pub(crate) fn plane() -> &'static ControlPlane {
         let plane = ControlPlane::shared();
         let place = ["-n", NAMESPACE, "--create-namespace", "--set", "replicas=0", "--wait"];
         plane.helm_ok(&[&["install", "purlin", chart()], &place[..]].concat());
-        plane.kubectl_ok(&["wait", "--for=condition=Established", "crd/resources.purlin.dev", "--timeout=60s"]);
+        plane.kubectl_ok(&[
+            "wait",
+            "--for=condition=Established",
+            "crd/resources.purlin.dev",
+            "crd/providers.purlin.dev",
+            "crd/providerconfigs.purlin.dev",
+            "--timeout=60s",
+        ]);
         plane
     })
 }

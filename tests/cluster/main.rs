@@ -9,6 +9,11 @@
 #[path = "../support/controlplane.rs"]
 mod controlplane;
 
+#[path = "../support/programs.rs"]
+mod programs;
+#[path = "../support/providers.rs"]
+mod real_providers;
+
 mod bad_input;
 mod chart;
 mod command_line;
@@ -22,6 +27,7 @@ mod installation;
 mod kubernetes_objects;
 mod lifecycle;
 mod moves;
+mod providers;
 mod proxy;
 mod publish;
 mod trouble;

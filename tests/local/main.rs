@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test fails by panicking, and tells what it saw")]
 
+#[path = "../support/programs.rs"]
+mod programs;
 #[path = "../support/providers.rs"]
 mod providers;
 mod kit;

@@ -2,13 +2,11 @@
 //! stand-in for scheduler and kubelet that `tests/controlplane/README.md` describes. Everything is driven through
 //! `kubectl`, so that the harness shares no client code with what it tests.
 //!
-//! Include it with `#[path = "../support/controlplane.rs"] mod controlplane;`.
+//! Include it with `#[path = "../support/controlplane.rs"] mod controlplane;`, beside `programs`.
 #![allow(dead_code, reason = "a test binary uses the part it needs")]
 
 #[path = "controlplane/process.rs"]
 mod process;
-#[path = "programs.rs"]
-mod programs;
 #[path = "controlplane/run_dir.rs"]
 mod run_dir;
 #[path = "controlplane/tools.rs"]
@@ -57,7 +55,7 @@ impl ControlPlane {
     /// If a tool cannot be built, or the API server does not become ready.
     pub(crate) fn start() -> ControlPlane {
         let tools = tools();
-        let dir = RunDir::create(&programs::target_dir().join("purlin-test-runs"));
+        let dir = RunDir::create(&crate::programs::target_dir().join("purlin-test-runs"));
         let api_server = start_server(&dir, "0");
         let port = fs::read_to_string(dir.data().join("port")).expect("the API server's port");
 

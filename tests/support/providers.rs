@@ -1,14 +1,11 @@
 //! Real providers, built from the Go modules in `tests/providers`.
 //!
-//! Include it with `#[path = "../support/providers.rs"] mod providers;`.
+//! Include it with `#[path = "../support/providers.rs"] mod providers;`, beside `programs`.
 #![allow(dead_code, reason = "a test binary uses the part it needs")]
-
-#[path = "programs.rs"]
-mod programs;
 
 use std::path::PathBuf;
 
-use programs::{Program, ensure};
+use crate::programs::{Program, ensure};
 
 const PROVIDERS: &[Program] = &[
     provider("providers/random", "github.com/terraform-providers/terraform-provider-random", "random"),

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::load::{Data, Instance};
-use crate::model::DataRef;
+use crate::load::{Data, Instance, ProviderConfig};
+use crate::model::{Address, DataRef};
 
 /// One `ConfigMap` or Secret of the namespace, as one service account sees it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -36,8 +36,12 @@ pub(super) struct KnownInputs {
 impl KnownInputs {
     /// What a Resource reads from now on; `None` when there is none any more.
     pub(super) fn set(&mut self, name: &Arc<str>, old: Option<&Instance>, new: Option<&Instance>) {
-        let keys = |instance: Option<&Instance>| instance.map(keys).unwrap_or_default();
-        let (old, new) = (keys(old), keys(new));
+        self.follow(name, old.map(keys), new.map(keys));
+    }
+
+    /// What a reader reads from now on, and what it read before.
+    pub(super) fn follow(&mut self, name: &Arc<str>, old: Option<BTreeSet<InputKey>>, new: Option<BTreeSet<InputKey>>) {
+        let (old, new) = (old.unwrap_or_default(), new.unwrap_or_default());
         for key in old.difference(&new) {
             let left = self.known.get_mut(key).is_some_and(|known| {
                 known.readers.remove(name);
@@ -92,6 +96,19 @@ impl KnownInputs {
         Arc::new(Instance { inputs, ..Instance::clone(&instance) })
     }
 
+    /// The settings of a provider with the values of their inputs.
+    pub(super) fn resolved_config(&self, config: &Arc<ProviderConfig>) -> Arc<ProviderConfig> {
+        if config.inputs.declared.is_empty() {
+            return config.clone();
+        }
+        let find = |object: &DataRef| {
+            let key = InputKey { service_account: config.service_account.clone(), object: object.clone() };
+            self.known.get(&key).map_or(Data::Unread, |known| known.data.clone())
+        };
+        let inputs = config.inputs.resolve(&Address::single(config.name.clone()), &find);
+        Arc::new(ProviderConfig { inputs, ..config.as_ref().clone() })
+    }
+
     /// The versions of what an instance reads.
     pub(super) fn versions(&self, instance: &Instance) -> impl Iterator<Item = Option<u64>> {
         instance.inputs.objects().map(|object| self.get(instance, object).map(|known| known.version))
@@ -104,6 +121,12 @@ impl KnownInputs {
 
 fn key(instance: &Instance, object: &DataRef) -> InputKey {
     InputKey { service_account: instance.service_account.clone(), object: object.clone() }
+}
+
+/// What the settings of a provider are read from.
+pub(super) fn config_keys(config: &ProviderConfig) -> BTreeSet<InputKey> {
+    let key = |object: &DataRef| InputKey { service_account: config.service_account.clone(), object: object.clone() };
+    config.inputs.objects().map(key).collect()
 }
 
 fn keys(instance: &Instance) -> BTreeSet<InputKey> {

@@ -11,14 +11,16 @@ use crate::model::{
     DriverError, ErrorKind, ObjectState, PlanRequest, PlanResponse, RecordedObject, Value as EngineValue,
 };
 use crate::plugin::{
-    Applied, ApplyResourceChange, Client, Encoded, ImportResourceState, Msgpack, PlanResourceChange, PluginError,
-    RawState, ReadResource,
+    Applied, ApplyResourceChange, Client, Encoded, ImportResourceState, Lease, Msgpack, PlanResourceChange,
+    PluginError, RawState, ReadResource,
 };
 
 /// A configured provider, about to be called for one object.
 pub(super) struct Object<'a> {
-    /// The provider.
+    /// The provider, which has until the deadline of the call.
     pub client: Client,
+    /// Keeps its process.
+    pub _lease: Lease,
     /// The type of the object.
     pub kind: Arc<ResourceType>,
     /// The provider plans destroys, too.

@@ -1,17 +1,18 @@
 //! Running providers: one process for each configuration.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use tokio::sync::{Mutex, OnceCell};
+use sha2::{Digest as _, Sha256};
+use tokio::task::JoinSet;
 
 use super::program::program;
 use super::served::Served;
 use super::told;
 use crate::cty::{self, msgpack};
 use crate::model::{DriverError, ErrorKind, Provider, ProviderUse, Severity};
-use crate::plugin::{Client, Launch, Msgpack};
+use crate::plugin::{Client, Key, Launch, Lease, Msgpack, PluginError, Pool, PoolSettings};
+use crate::process::Clock;
 
 /// How providers are run.
 #[derive(Clone, Debug, Default)]
@@ -20,21 +21,22 @@ pub struct ProviderOptions {
     pub working_folder: Option<PathBuf>,
 }
 
-type Session = Arc<OnceCell<Client>>;
-
-/// One process serves one provider under one set of settings, told apart by their digest.
-type Key = (Arc<Provider>, Arc<str>);
-
 /// The running providers.
 pub(super) struct Sessions {
     options: ProviderOptions,
-    running: Mutex<BTreeMap<Key, Session>>,
+    pool: Arc<Pool>,
+    /// Ends with the sessions.
+    _upkeep: JoinSet<()>,
 }
 
 impl Sessions {
-    /// Nothing runs yet.
-    pub fn new(options: ProviderOptions) -> Self {
-        Self { options, running: Mutex::default() }
+    /// Nothing runs yet. Must be called where tasks can be spawned.
+    pub fn new(options: ProviderOptions, clock: Arc<dyn Clock>) -> Self {
+        let pool = Arc::new(Pool::new(PoolSettings::default(), clock));
+        let kept = Arc::clone(&pool);
+        let mut upkeep = JoinSet::new();
+        upkeep.spawn(async move { kept.maintain().await });
+        Self { options, pool, _upkeep: upkeep }
     }
 
     /// What a provider serves. It needs no settings for that.
@@ -55,17 +57,17 @@ impl Sessions {
     }
 
     /// A provider with its settings.
-    pub async fn configured(&self, used: &Arc<ProviderUse>, served: &Served) -> Result<Client, DriverError> {
-        let key = (Arc::clone(&used.provider), Arc::clone(&used.digest));
-        let session = {
-            let mut running = self.running.lock().await;
-            let dead = |session: &Session| session.get().is_some_and(|client| !client.is_alive());
-            if running.get(&key).is_some_and(dead) {
-                running.remove(&key);
-            }
-            Arc::clone(running.entry(key).or_default())
+    pub async fn configured(&self, used: &ProviderUse, served: &Served) -> Result<Lease, DriverError> {
+        let mut refusal = None;
+        let start = async || {
+            self.configure(used, served).await.map_err(|error| {
+                let why = error.message.clone();
+                refusal = Some(error);
+                PluginError::Failed { provider: used.provider.name.to_string(), call: "ConfigureProvider", why }
+            })
         };
-        session.get_or_try_init(|| self.configure(used, served)).await.cloned()
+        let lease = self.pool.lease(&key(used), start).await;
+        lease.map_err(|error| refusal.unwrap_or_else(|| unavailable(&error)))
     }
 
     async fn configure(&self, used: &ProviderUse, served: &Served) -> Result<Client, DriverError> {
@@ -124,8 +126,18 @@ impl Sessions {
 
     /// Ends them all.
     pub async fn close(&self) {
-        let running = std::mem::take(&mut *self.running.lock().await);
-        let clients = running.values().filter_map(|session| session.get());
-        futures::future::join_all(clients.map(Client::close)).await;
+        self.pool.close().await;
     }
+}
+
+/// What must not be shared by two processes: the program, its environment and limits, and the settings.
+fn key(used: &ProviderUse) -> Key {
+    let mut hasher = Sha256::new();
+    hasher.update(&*used.digest);
+    hasher.update(serde_json::to_vec(&*used.provider).unwrap_or_default());
+    Key { package: used.provider.name.to_string(), configuration: hasher.finalize().into() }
+}
+
+fn unavailable(error: &PluginError) -> DriverError {
+    DriverError { kind: ErrorKind::Unavailable, ..told::failed(error) }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::{Draft, DraftInput, LABEL, field, spec};
+use crate::api;
 use crate::load::expression::{self, Variable};
 use crate::load::intern::Interner;
 use crate::load::tree::{Node, Tree};
@@ -37,6 +38,49 @@ pub(in crate::load) struct DraftProviderConfig {
     pub(in crate::load) provider: Option<Arc<str>>,
     pub(in crate::load) inputs: Vec<DraftInput>,
     pub(in crate::load) problems: Diagnostics,
+}
+
+/// A `Provider` as the API server has it.
+pub fn provider_from_api(provider: &api::Provider) -> ProviderSpec {
+    let spec = &provider.spec;
+    let text = |text: &Option<String>| text.as_deref().unwrap_or_default().into();
+    let path = |path: &Option<String>| path.as_deref().map(Arc::from);
+    let package = spec.package.clone().unwrap_or_default();
+    let package = path(&package.path)
+        .map(Package::Path)
+        .or_else(|| path(&package.filesystem_mirror).map(Package::FilesystemMirror))
+        .or_else(|| path(&package.network_mirror).map(Package::NetworkMirror));
+    let variable = |one: &api::ProviderVariable| (one.name.as_str().into(), one.value.as_deref().map(Arc::from));
+    let draft = DraftProvider {
+        name: provider.metadata.name.as_deref().unwrap_or_default().into(),
+        source: text(&spec.source),
+        version: text(&spec.version),
+        package: package.unwrap_or_default(),
+        checksums: spec.checksums.iter().map(|checksum| checksum.as_str().into()).collect(),
+        environment: spec.environment.iter().map(variable).collect(),
+        max_calls: spec.limits.as_ref().and_then(|limits| limits.calls),
+        problems: Vec::new(),
+    };
+    draft.finish()
+}
+
+/// A `ProviderConfig` as the API server has it.
+pub fn provider_config_from_api(
+    config: &api::ProviderConfig,
+    default_service_account: &Arc<str>,
+    interner: &mut Interner,
+) -> ProviderConfig {
+    let spec = &config.spec;
+    let draft = DraftProviderConfig {
+        name: config.metadata.name.as_deref().unwrap_or_default().into(),
+        provider: spec.provider.as_ref().map(|named| named.name.as_str().into()),
+        inputs: spec.inputs.iter().map(DraftInput::from).collect(),
+        problems: Vec::new(),
+    };
+    let settings = Tree::from_json_map(&spec.config, interner);
+    let service_account =
+        spec.service_account_name.as_deref().map_or_else(|| default_service_account.clone(), Arc::from);
+    ProviderConfig { service_account, ..draft.finish(Some(&settings), interner) }
 }
 
 impl DraftProvider {
@@ -108,6 +152,7 @@ impl DraftProviderConfig {
             provider,
             config,
             inputs,
+            service_account: "".into(),
             problems: draft.problems,
             source: None,
         }

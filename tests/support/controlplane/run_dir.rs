@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Once;
 use std::thread;
 
-use super::programs::locked;
+use crate::programs::locked;
 
 /// Old directories go once per run, so that the logs of a failed test stay until the end of its run.
 static SWEEP: Once = Once::new();

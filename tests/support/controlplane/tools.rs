@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
-use super::programs::{Program, ensure};
+use crate::programs::{Program, ensure};
 
 /// Where the programs are.
 pub(crate) struct Tools {

@@ -1,0 +1,146 @@
+//! Checks each Provider and says in its status whether it can be used: it is started once, and asked what it serves.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use kube::api::{Patch, PatchParams};
+use kube::{Api, Client};
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+use super::lease::Leadership;
+use super::retry;
+use crate::api;
+use crate::driver::Driver;
+use crate::load::ProviderSpec;
+use crate::model::{Reason, Severity};
+use crate::process::{Clock, Random};
+
+/// How often a replica that does not lead looks whether it does.
+const FOLLOWING: Duration = Duration::from_secs(15);
+
+/// A Provider as it was read.
+pub struct Seen {
+    /// The object.
+    pub object: api::Provider,
+    /// What it means.
+    pub spec: Arc<ProviderSpec>,
+}
+
+/// Writes the statuses of Providers.
+pub struct ProviderChecks {
+    /// To the API server.
+    pub client: Client,
+    /// Serves providers.
+    pub driver: Arc<dyn Driver>,
+    /// Only the leader writes.
+    pub leadership: Leadership,
+    /// The clock.
+    pub clock: Arc<dyn Clock>,
+    /// Randomness, for pauses.
+    pub random: Arc<dyn Random>,
+}
+
+struct Pending {
+    seen: Seen,
+    failures: u32,
+    at: Instant,
+}
+
+impl ProviderChecks {
+    /// Checks whatever comes, and again what failed, until nobody sends any more.
+    pub async fn run(self, mut seen: mpsc::UnboundedReceiver<Seen>) {
+        let mut pending: BTreeMap<String, Pending> = BTreeMap::new();
+        loop {
+            let next = pending.values().map(|one| one.at).min();
+            let due = async {
+                match next {
+                    Some(at) => tokio::time::sleep_until(at).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                one = seen.recv() => {
+                    let Some(one) = one else { return };
+                    let name = one.object.metadata.name.clone().unwrap_or_default();
+                    // What we wrote into the status comes back as well.
+                    let news = |before: &Pending| before.seen.spec.provider != one.spec.provider;
+                    if pending.get(&name).is_none_or(news) {
+                        pending.insert(name, Pending { seen: one, failures: 0, at: Instant::now() });
+                    }
+                }
+                () = due => {
+                    let now = Instant::now();
+                    let ready: Vec<String> =
+                        pending.iter().filter(|(_, one)| one.at <= now).map(|(name, _)| name.clone()).collect();
+                    for name in ready {
+                        let Some(mut one) = pending.remove(&name) else { continue };
+                        if let Some(wait) = self.check(&one.seen, one.failures).await {
+                            one.failures += 1;
+                            one.at = Instant::now() + wait;
+                            pending.insert(name, one);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Checks a Provider and writes what was found. Gives after how long it is to be checked again.
+    async fn check(&self, seen: &Seen, failures: u32) -> Option<Duration> {
+        let fault = seen.spec.problems.iter().find(|problem| problem.severity == Severity::Error);
+        let (reason, message) = match fault {
+            Some(problem) => (problem.reason, problem.message()),
+            None => {
+                self.driver.prepare(std::slice::from_ref(&seen.spec.provider), &[]).await;
+                match self.driver.fault(&seen.spec.provider) {
+                    Some(error) => {
+                        let hint = error.hint.map(|hint| format!(" (hint: {hint})")).unwrap_or_default();
+                        (Reason::ProviderNotReady, format!("{}{hint}", error.message))
+                    }
+                    None => (Reason::Available, "the provider can be used".to_owned()),
+                }
+            }
+        };
+        if !self.leadership.is_leading() {
+            return Some(FOLLOWING);
+        }
+        let written = self.write(&seen.object, reason, message).await;
+        let retries = reason == Reason::ProviderNotReady || written.is_err();
+        retries.then(|| retry::delay(failures + 1, self.random.number()))
+    }
+
+    async fn write(&self, object: &api::Provider, reason: Reason, message: String) -> Result<(), kube::Error> {
+        let generation = object.metadata.generation.unwrap_or_default();
+        let status = if reason == Reason::Available { "True" } else { "False" };
+        let before =
+            object.status.as_ref().and_then(|before| before.conditions.iter().find(|one| one.type_ == "Ready"));
+        let same = before.filter(|before| before.status == status);
+        let condition = Condition {
+            type_: "Ready".to_owned(),
+            status: status.to_owned(),
+            reason: reason.as_str().to_owned(),
+            message,
+            observed_generation: Some(generation),
+            last_transition_time: same.map_or_else(|| Time(self.clock.now()), |same| same.last_transition_time.clone()),
+        };
+        if before == Some(&condition) {
+            return Ok(());
+        }
+        let status = api::ProviderStatus { observed_generation: generation, conditions: vec![condition] };
+        let patch = Patch::Merge(serde_json::json!({ "status": status }));
+        let api: Api<api::Provider> = Api::all(self.client.clone());
+        let name = object.metadata.name.as_deref().unwrap_or_default();
+        match api.patch_status(name, &PatchParams::default(), &patch).await {
+            Ok(_) => Ok(()),
+            // It is gone; there is nobody to tell.
+            Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
+            Err(error) => {
+                tracing::warn!(provider = name, %error, "the status of a Provider could not be written");
+                Err(error)
+            }
+        }
+    }
+}

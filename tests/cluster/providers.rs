@@ -1,0 +1,78 @@
+//! Real providers, driven by the controller.
+
+use crate::controlplane::wait_until;
+use crate::installation::*;
+use crate::real_providers;
+
+/// A Provider whose program the test suite has built. Providers are of the whole cluster, so each test names its own.
+fn provider(name: &str, program: &str) -> String {
+    let program = real_providers::program(program);
+    format!(
+        "---\napiVersion: purlin.dev/v1alpha1\nkind: Provider\nmetadata: {{ name: {name} }}\nspec:\n  \
+         source: hashicorp/{name}\n  package: {{ path: '{}' }}\n",
+        program.display()
+    )
+}
+
+fn typed(name: &str, type_name: &str, config: &str, more: &str) -> String {
+    let head = "---\napiVersion: purlin.dev/v1alpha1\nkind: Resource\nmetadata:";
+    format!("{head} {{ name: {name} }}\nspec:\n  type: {type_name}\n  config: {config}\n  {more}\n")
+}
+
+fn attribute(namespace: &str, name: &str, attribute: &str) -> serde_json::Value {
+    resource(namespace, name).map(|found| found["status"]["attributes"][attribute].clone()).unwrap_or_default()
+}
+
+#[test]
+fn types_of_a_provider_are_used_like_any_other() {
+    let _world = shared();
+    let ns = plane().namespace("random");
+    plane().apply(&[], &provider("random", "random"));
+    wait_until("the Provider is ready", LIMIT, || {
+        condition(&plane().get(&["provider.purlin.dev", "random"]), "Ready")
+            .is_some_and(|ready| ready["status"] == "True")
+    });
+    let resources = [
+        typed("pet", "random_pet", "{ length: 2 }", ""),
+        typed("password", "random_password", "{ length: 20, keepers: { pet: '${pet.id}' } }", ""),
+        data("user", "\"${pet.id}\"", ""),
+    ];
+    plane().apply(&["-n", &ns], &resources.concat());
+    wait_ready(&ns, &["pet", "password", "user"]);
+    let first = attribute(&ns, "pet", "id");
+    assert_eq!(attribute(&ns, "user", "output"), first);
+    // What the schema calls sensitive is shown nowhere.
+    let shown = plane().kubectl_ok(&["-n", &ns, "get", "pres", "password", "-o", "yaml"]);
+    assert!(shown.contains("length: 20") && !shown.contains("bcrypt_hash: $2"), "{shown}");
+
+    // A replacement, and what hangs on it.
+    plane().apply(&["-n", &ns], &typed("pet", "random_pet", "{ length: 3 }", ""));
+    wait_until("the new pet is known", LIMIT, || {
+        let now = attribute(&ns, "pet", "id");
+        now.is_string() && now != first && attribute(&ns, "user", "output") == now
+    });
+    plane().kubectl_ok(&["-n", &ns, "delete", "pres", "--all", "--wait=false"]);
+    wait_empty(&ns);
+    assert!(records(&ns).is_empty());
+}
+
+#[test]
+fn what_is_wrong_with_a_provider_is_told_and_passes_when_it_is_mended() {
+    let _world = shared();
+    let ns = plane().namespace("absent");
+    let missing = "{ apiVersion: purlin.dev/v1alpha1, kind: Provider, metadata: { name: tls }, spec: { package: { path: /nowhere } } }";
+    plane().apply(&[], missing);
+    plane().apply(&["-n", &ns], &typed("key", "tls_private_key", "{ algorithm: ED25519 }", ""));
+    plane().apply(&["-n", &ns], &typed("lost", "nobody_thing", "{}", ""));
+    let told = wait_reason(&ns, "key", "Ready", "ProviderNotReady");
+    assert!(told["message"].as_str().unwrap().contains("/nowhere"), "{told}");
+    wait_reason(&ns, "lost", "Ready", "UnknownType");
+    let provider_told = plane().get(&["provider.purlin.dev", "tls"]);
+    assert_eq!(condition(&provider_told, "Ready").unwrap()["reason"], "ProviderNotReady");
+    plane().apply(&[], &provider("tls", "tls"));
+    wait_ready(&ns, &["key"]);
+    let shown = plane().kubectl_ok(&["-n", &ns, "get", "pres", "key", "-o", "yaml"]);
+    assert!(shown.contains("PUBLIC KEY") && !shown.contains("PRIVATE KEY"), "{shown}");
+    plane().kubectl_ok(&["-n", &ns, "delete", "pres", "--all", "--wait=false"]);
+    wait_empty(&ns);
+}
