@@ -1,5 +1,7 @@
 //! `purlin explain NAME`: why an object is in the state it is in, what it waits for, and what will happen next.
 
+use std::collections::BTreeSet;
+
 use crate::api;
 use crate::cli::args::ExplainArgs;
 use crate::cli::failure::{Exit, Failure};
@@ -56,11 +58,12 @@ fn require_instance(resource: &api::Resource, address: &Address) -> anyhow::Resu
 }
 
 fn tell(name: &str, situation: &Situation, planned: Option<&Planned>, console: Console) -> anyhow::Result<()> {
-    let mut all = situation.addresses();
-    // Instances that an expression tells, and families of which it does not.
-    all.extend(planned.iter().flat_map(|planned| planned.plan.changes.iter().map(|change| change.address.clone())));
-    let meant: Vec<Address> = all.into_iter().filter(|address| names(name, address)).collect();
     let config = planned.map_or(&situation.config, |planned| &planned.config);
+    // A family itself is none of its instances, unless it cannot be told which ones there are: then the plan has it.
+    let changes = planned.iter().flat_map(|planned| planned.plan.changes.iter().map(|change| &change.address));
+    let objects = config.instances.keys().chain(situation.recorded.keys()).chain(changes);
+    let all: BTreeSet<Address> = objects.cloned().collect();
+    let meant: Vec<Address> = all.into_iter().filter(|address| names(name, address)).collect();
     if let Some(family) = config.families.get(name).filter(|_| meant.is_empty()) {
         let why = if family.is_disabled() { Reason::Disabled } else { Reason::NoInstances };
         let heading = console.paint.strong(name);
