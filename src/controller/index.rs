@@ -34,8 +34,8 @@ pub use self::providers::Providers;
 
 use self::families::KnownFamilies;
 use self::inputs::KnownInputs;
-use self::links::Links;
-use self::overlay::Overlay;
+use self::links::{Links, used_names};
+use self::overlay::{Overlay, is_news};
 use self::parked::Parked;
 use self::providers::KnownProviders;
 
@@ -508,40 +508,12 @@ impl Index {
         }
     }
 
-    fn provider_config_applied(&mut self, config: &Arc<ProviderConfig>) {
-        let old = self.providers.applied(config.clone());
-        let reader = reader(&config.name);
-        self.inputs.follow(&reader, old.as_deref().map(inputs::config_keys), Some(inputs::config_keys(config)));
-        self.served_by(&config.name);
-    }
-
-    fn provider_config_deleted(&mut self, name: &Arc<str>) {
-        let Some(old) = self.providers.deleted(name) else { return };
-        self.inputs.follow(&reader(name), Some(inputs::config_keys(&old)), None);
-        self.served_by(name);
-    }
-
-    /// What a `ProviderConfig` says has changed: all that it serves is looked at, and hangs on other objects than before.
-    fn served_by(&mut self, name: &Arc<str>) {
-        for served in self.wake_served(|instance| *crate::load::provider::config_name(instance) == **name) {
-            self.relink(&served);
-        }
-    }
-
-    /// Wakes those Resources that providers have to do with.
-    fn wake_served(&mut self, which: impl Fn(&Instance) -> bool) -> Vec<Arc<str>> {
-        let served = |entry: &&Entry| self.providers.version_for(&entry.instance).is_some() && which(&entry.instance);
-        let names: Vec<_> = self.entries.values().filter(served).map(|one| one.instance.address.name.clone()).collect();
-        self.woken.extend(names.iter().cloned());
-        names
-    }
-
     /// Wakes those that read something of it which is another value now.
     fn input_changed(&mut self, key: &InputKey, data: Data) {
         let Some((before, readers)) = self.inputs.take(key, data.clone()) else { return };
         let mut settings = Vec::new();
         for name in readers {
-            settings.extend(name.strip_prefix(SETTINGS).map(Arc::<str>::from));
+            settings.extend(name.strip_prefix(providers::SETTINGS).map(Arc::<str>::from));
             let reader = self.entries.get(name);
             if reader.is_some_and(|entry| entry.instance.inputs.differ(&key.object, &before, &data)) {
                 self.woken.insert(name.clone());
@@ -616,34 +588,6 @@ impl Index {
         targets.extend(records.flat_map(|(_, stored)| used_names(stored)));
         self.links.set(name, targets);
     }
-}
-
-/// As which reader of inputs a `ProviderConfig` is known. No Resource has such a name.
-fn reader(config: &str) -> Arc<str> {
-    format!("{SETTINGS}{config}").into()
-}
-
-const SETTINGS: &str = "ProviderConfig ";
-
-/// The other Resources whose objects the objects of a record use, and the one that it is moved to.
-fn used_names(stored: &Stored) -> BTreeSet<Arc<str>> {
-    let record = &stored.record;
-    let objects = record.current.iter().chain(record.deposed.values());
-    let used = objects.flat_map(|object| object.dependencies.iter());
-    let names = used.chain(record.moving_to.as_deref()).map(|address| &address.name);
-    names.filter(|name| **name != record.address.name).cloned().collect()
-}
-
-/// Whether a change of a Resource is a reason to look at it. Our own marks coming and going are none, unless somebody
-/// took them off an object that is there.
-fn is_news(old: &Instance, new: &Instance, has_record: bool) -> bool {
-    let asked = (old.generation, old.deleting, old.suspended) != (new.generation, new.deleting, new.suspended)
-        || old.replace_requested != new.replace_requested
-        || old.reconcile_requested != new.reconcile_requested
-        || old.moved_from != new.moved_from;
-    let finalizer_lost = old.has_finalizer && !new.has_finalizer;
-    let annotation_lost = old.record_annotation != new.record_annotation && new.record_annotation != new.uid;
-    asked || (has_record && (finalizer_lost || annotation_lost))
 }
 
 #[cfg(test)]

@@ -75,7 +75,12 @@ impl Providers {
 
     /// The settings to call a provider with: those that hold now, when there are any of that name.
     fn settings(&self, context: &CallContext) -> Result<Arc<ProviderUse>, DriverError> {
-        let missing = || told::fault(format!("no provider is known for the type `{}`", context.type_name));
+        let missing = || DriverError {
+            kind: ErrorKind::Terminal,
+            message: format!("no provider serves the type `{}`", context.type_name),
+            path: None,
+            hint: Some("add a document of kind Provider, named like what the type begins with".to_owned()),
+        };
         let used = context.provider.as_ref().ok_or_else(missing)?;
         let settled = lock(&self.settled).get(&used.name).cloned();
         let used =

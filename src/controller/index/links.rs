@@ -4,6 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use crate::model::Stored;
+
 type Names = BTreeSet<Arc<str>>;
 
 #[derive(Debug, Default)]
@@ -62,4 +64,13 @@ impl Links {
         }
         found
     }
+}
+
+/// The other Resources whose objects the objects of a record use, and the one that it is moved to.
+pub(super) fn used_names(stored: &Stored) -> BTreeSet<Arc<str>> {
+    let record = &stored.record;
+    let objects = record.current.iter().chain(record.deposed.values());
+    let used = objects.flat_map(|object| object.dependencies.iter());
+    let names = used.chain(record.moving_to.as_deref()).map(|address| &address.name);
+    names.filter(|name| **name != record.address.name).cloned().collect()
 }

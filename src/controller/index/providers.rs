@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::inputs::config_keys;
+use super::{Entry, Index};
 use crate::load::{Config, Instance, ProviderConfig, ProviderSpec, provider};
 
 /// All Providers of the cluster, by name.
@@ -63,3 +65,40 @@ impl KnownProviders {
 fn is_served(instance: &Instance) -> bool {
     instance.provider_config.is_some() || !provider::BUILT_IN.contains(&&*instance.type_name)
 }
+
+impl Index {
+    pub(super) fn provider_config_applied(&mut self, config: &Arc<ProviderConfig>) {
+        let old = self.providers.applied(config.clone());
+        let reader = reader(&config.name);
+        self.inputs.follow(&reader, old.as_deref().map(config_keys), Some(config_keys(config)));
+        self.served_by(&config.name);
+    }
+
+    pub(super) fn provider_config_deleted(&mut self, name: &Arc<str>) {
+        let Some(old) = self.providers.deleted(name) else { return };
+        self.inputs.follow(&reader(name), Some(config_keys(&old)), None);
+        self.served_by(name);
+    }
+
+    /// What a `ProviderConfig` says has changed: all that it serves is looked at, and hangs on other objects than before.
+    fn served_by(&mut self, name: &Arc<str>) {
+        for served in self.wake_served(|instance| *provider::config_name(instance) == **name) {
+            self.relink(&served);
+        }
+    }
+
+    /// Wakes those Resources that providers have to do with.
+    pub(super) fn wake_served(&mut self, which: impl Fn(&Instance) -> bool) -> Vec<Arc<str>> {
+        let served = |entry: &&Entry| self.providers.version_for(&entry.instance).is_some() && which(&entry.instance);
+        let names: Vec<_> = self.entries.values().filter(served).map(|one| one.instance.address.name.clone()).collect();
+        self.woken.extend(names.iter().cloned());
+        names
+    }
+}
+
+/// As which reader of inputs a `ProviderConfig` is known. No Resource has such a name.
+fn reader(config: &str) -> Arc<str> {
+    format!("{SETTINGS}{config}").into()
+}
+
+pub(super) const SETTINGS: &str = "ProviderConfig ";

@@ -60,7 +60,7 @@ fn bad_imports_are_told() {
     assert!(sandbox.run(&["import", "a[", "x", "-f", "files"]).one_error().contains("is no address"));
     assert!(sandbox.run(&["import", "a", "x", "--state", "purlin.db"]).one_error().contains("no files are given"));
     let ran = sandbox.run(&["import", "new", "x", "-f", "files", "--type", "nothing"]);
-    assert!(ran.one_error().contains("no driver serves the type `nothing`"), "{ran:?}");
+    assert!(ran.one_error().contains("no provider serves the type `nothing`"), "{ran:?}");
     assert_eq!(sandbox.recorded(), [""; 0]);
 }
 
