@@ -18,6 +18,7 @@ pub mod narrate;
 pub mod options;
 pub mod output;
 pub mod progress;
+pub mod provider;
 pub mod saved;
 pub mod show;
 pub mod signals;
@@ -90,6 +91,8 @@ fn run(command: Command, console: Console) -> anyhow::Result<Exit> {
         Command::Reconcile(args) => local_runtime()?.block_on(c::switch::reconcile(args, console)),
         Command::LaunchPlugin(args) => c::launch_plugin::run(args),
         Command::State(command) => local_runtime()?.block_on(state::command::run(command, console)),
+        Command::Provider(command) => local_runtime()?.block_on(provider::run(command, console)),
+        Command::ExplainType(args) => local_runtime()?.block_on(provider::explain_type(args, console)),
         Command::Controller(args) => {
             Builder::new_multi_thread().enable_all().build()?.block_on(c::controller::run(*args))
         }

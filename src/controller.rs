@@ -50,6 +50,7 @@ use crate::driver::hook::job::JobHooks;
 use crate::driver::kubernetes_object::{KubernetesObject, OwnerScope};
 use crate::driver::{Driver, Noticed, ProviderOptions, Providers, Registry};
 use crate::execute::Engine;
+use crate::install::{InstallOptions, Installer};
 use crate::load::ProviderSpec;
 use crate::model::Holder;
 use crate::process::{Clock, Random, Readiness, Shutdown, SystemClock, SystemRandom};
@@ -121,7 +122,7 @@ pub async fn run(options: Options, shutdown: Shutdown) -> Result<(), ControllerE
         move |noticed: Noticed| told.apply(&noticed.namespace, Event::ObjectNoticed(noticed.address, noticed.gone));
     let kubernetes = KubernetesObject::impersonating(client.clone(), OwnerScope::Cluster, clock.clone());
     let kubernetes = kubernetes.telling(Arc::new(tell));
-    let providers: Arc<dyn Driver> = Arc::new(Providers::new(ProviderOptions::default(), clock.clone()));
+    let providers: Arc<dyn Driver> = Arc::new(Providers::new(installing(), clock.clone()));
     let drivers = Registry::built_in(kubernetes).with_providers(providers.clone());
     let engine = Engine::new(drivers, journal.clone(), clock.clone(), random.clone(), options.limits, me.clone());
     let engine = Arc::new(engine.with_hooks(Arc::new(JobHooks::new(client.clone(), clock.clone()))));
@@ -182,6 +183,12 @@ pub async fn run(options: Options, shutdown: Shutdown) -> Result<(), ControllerE
     background.shutdown().await;
     tracing::info!(drained, "controller stopped");
     if drained { Ok(()) } else { Err(ControllerError::CutOff) }
+}
+
+/// How providers are installed: as the environment says. Each has a folder of its own to run in.
+fn installing() -> ProviderOptions {
+    let installer = Installer::new(InstallOptions::from_environment());
+    ProviderOptions { working_folder: None, installer: Arc::new(installer) }
 }
 
 async fn connect(options: &Options) -> Result<Client, ControllerError> {

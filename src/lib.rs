@@ -21,6 +21,7 @@ pub mod graph;
 pub mod process;
 pub mod cty;
 pub mod plugin;
+pub mod install;
 pub mod driver;
 pub mod execute;
 pub mod store;

@@ -15,6 +15,7 @@ pub mod record;
 pub mod schema;
 pub(crate) mod suggest;
 pub mod value;
+pub mod version;
 
 pub use address::{Address, DeposedKey, InstanceKey};
 pub use call::{DriverError, ErrorKind, ObjectState, PlanRequest, PlanResponse};
@@ -32,3 +33,4 @@ pub use record::{
 };
 pub use schema::{Attribute, AttributeType, Schema};
 pub use value::Value;
+pub use version::{InvalidConstraint, VersionConstraint};

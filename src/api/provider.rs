@@ -82,6 +82,10 @@ pub struct ProviderPackage {
     /// A server that speaks Terraform's network mirror protocol.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub network_mirror: Option<String>,
+    /// A repository of an OCI registry, laid out as OpenTofu's OCI mirrors:
+    /// `HOST/PATH/${hostname}/${namespace}/${type}`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub oci_mirror: Option<String>,
 }
 
 /// A variable of a provider's environment.

@@ -2,9 +2,16 @@
 
 #![expect(missing_docs, reason = "a doc comment becomes help text, and a flattened group has none of its own")]
 
+mod provider;
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+
+pub use provider::{
+    ExplainTypeArgs, ProviderCommand, ProviderDocsArgs, ProviderInstallArgs, ProviderListArgs, ProviderLockArgs,
+    ProviderNameArgs, TypeFormat,
+};
 
 /// Plans, orders and carries out infrastructure changes, on a cluster or on a folder of files.
 #[derive(Debug, Parser)]
@@ -48,6 +55,11 @@ pub enum Command {
     /// Look at records, and repair them.
     #[command(subcommand)]
     State(StateCommand),
+    /// Install and lock providers, and look at what they serve.
+    #[command(subcommand)]
+    Provider(ProviderCommand),
+    /// Describe a type of a provider, or one of its attributes.
+    ExplainType(ExplainTypeArgs),
     /// Check files without planning anything.
     Validate(ValidateArgs),
     /// Print the custom resource definitions for `kubectl apply -f -`.
@@ -81,6 +93,10 @@ pub struct FileArgs {
     /// The file that keeps the records [default: purlin.db]
     #[arg(long, value_name = "FILE")]
     pub state: Option<PathBuf>,
+    /// A folder with provider packages, laid out as Terraform's filesystem mirror, that comes before any other origin;
+    /// may be given more than once [env: PURLIN_PLUGIN_DIR]
+    #[arg(long = "plugin-dir", value_name = "DIR", hide_short_help = true)]
+    pub plugin_dirs: Vec<PathBuf>,
 }
 
 /// Which cluster, and which namespace of it.

@@ -19,6 +19,7 @@ use crate::driver::hook::exec::ExecHooks;
 use crate::driver::kubernetes_object::{KubernetesObject, OwnerScope};
 use crate::driver::{ProviderOptions, Providers, PublishedFiles, Registry};
 use crate::execute::{self, Engine, HolderState, Limits, Recovery};
+use crate::install::{InstallOptions, Installer, LOCK_FILE};
 use crate::load::{self, Config, Instance};
 use crate::model::{Address, Diagnostics, Holder, Reason, Recorded, Stored, Value};
 use crate::plan::{Held, PlanOptions};
@@ -228,9 +229,20 @@ async fn drivers(files: &Files, owner: &str) -> anyhow::Result<Registry> {
         Some(path) => KubernetesObject::as_client(cluster::client_of(path).await?, scope, clock),
     };
     let published = PublishedFiles::beside(&files.state, owner);
-    let options = ProviderOptions { working_folder: std::env::current_dir().ok() };
+    let installer = Arc::new(Installer::new(installing(files)));
+    let options = ProviderOptions { working_folder: std::env::current_dir().ok(), installer };
     let providers = Providers::new(options, Arc::new(SystemClock));
     Ok(Registry::built_in(kubernetes).publishing_to(Arc::new(published)).with_providers(Arc::new(providers)))
+}
+
+/// How providers are installed for files: the lock stands beside the records.
+pub fn installing(files: &Files) -> InstallOptions {
+    let mut options = InstallOptions::from_environment();
+    if !files.plugin_dirs.is_empty() {
+        options.plugin_dirs.clone_from(&files.plugin_dirs);
+    }
+    options.lock_file = Some(files.state.with_file_name(LOCK_FILE));
+    options
 }
 
 /// Settles what a crash left open, as far as that can be done now. Gives when the rest may be tried again.

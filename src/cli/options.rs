@@ -32,6 +32,8 @@ pub struct Files {
     pub state: PathBuf,
     /// The kubeconfig of `kubernetes_object`.
     pub kubeconfig: Option<PathBuf>,
+    /// Filesystem mirrors of providers that come before any other origin; empty: as the environment says.
+    pub plugin_dirs: Vec<PathBuf>,
 }
 
 /// A namespace of a cluster.
@@ -80,9 +82,10 @@ impl Target {
 }
 
 impl Files {
-    fn new(files: FileArgs, kubeconfig: Option<PathBuf>) -> Self {
+    /// The meaning of what was typed.
+    pub fn new(files: FileArgs, kubeconfig: Option<PathBuf>) -> Self {
         let state = files.state.unwrap_or_else(|| PathBuf::from(DEFAULT_STATE));
-        Self { sources: files.filenames, state, kubeconfig }
+        Self { sources: files.filenames, state, kubeconfig, plugin_dirs: files.plugin_dirs }
     }
 
     /// A command that needs to know what is wanted refuses to guess it: no files would mean that nothing is wanted.
@@ -241,8 +244,8 @@ mod tests {
 
     #[test]
     fn files_or_cluster() {
-        let sources = || FileArgs { filenames: vec!["dir".into()], state: None };
-        let state = || FileArgs { filenames: Vec::new(), state: Some("x.db".into()) };
+        let sources = || FileArgs { filenames: vec!["dir".into()], ..FileArgs::default() };
+        let state = || FileArgs { state: Some("x.db".into()), ..FileArgs::default() };
         let namespace = || ClusterArgs { namespace: Some("shop".into()), ..ClusterArgs::default() };
         let none = ClusterArgs::default;
         assert_eq!(decide(sources(), none(), false), "files");

@@ -160,8 +160,8 @@ impl SavedPlan {
     }
 
     /// What it was made from.
-    pub fn files(&self, kubeconfig: Option<PathBuf>) -> Files {
-        Files { sources: self.sources.clone(), state: self.state.clone(), kubeconfig }
+    pub fn files(&self, kubeconfig: Option<PathBuf>, plugin_dirs: Vec<PathBuf>) -> Files {
+        Files { sources: self.sources.clone(), state: self.state.clone(), kubeconfig, plugin_dirs }
     }
 
     /// Whether the situation is still the one that it was made in.

@@ -48,6 +48,8 @@ pub enum Package {
     FilesystemMirror(Arc<str>),
     /// A server that speaks the network mirror protocol.
     NetworkMirror(Arc<str>),
+    /// A repository of an OCI registry, laid out as OpenTofu's OCI mirrors; a template of its name.
+    OciMirror(Arc<str>),
 }
 
 impl Provider {

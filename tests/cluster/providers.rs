@@ -67,8 +67,10 @@ fn what_is_wrong_with_a_provider_is_told_and_passes_when_it_is_mended() {
     let told = wait_reason(&ns, "key", "Ready", "ProviderNotReady");
     assert!(told["message"].as_str().unwrap().contains("/nowhere"), "{told}");
     wait_reason(&ns, "lost", "Ready", "UnknownType");
-    let provider_told = plane().get(&["provider.purlin.dev", "tls"]);
-    assert_eq!(condition(&provider_told, "Ready").unwrap()["reason"], "ProviderNotReady");
+    wait_until("the Provider says the same", LIMIT, || {
+        condition(&plane().get(&["provider.purlin.dev", "tls"]), "Ready")
+            .is_some_and(|ready| ready["reason"] == "ProviderNotReady")
+    });
     plane().apply(&[], &provider("tls", "tls"));
     wait_ready(&ns, &["key"]);
     let shown = plane().kubectl_ok(&["-n", &ns, "get", "pres", "key", "-o", "yaml"]);

@@ -10,6 +10,7 @@ mod formats;
 mod hooks;
 mod importing;
 mod inputs;
+mod installed;
 mod problems;
 mod selecting;
 mod providers;

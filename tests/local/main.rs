@@ -12,4 +12,5 @@ mod judge;
 mod cli;
 mod documents;
 mod plugins;
+mod installing;
 mod tidy;

@@ -1,10 +1,10 @@
 //! `purlin apply` and `purlin destroy`: plan, show, ask, carry out, sum up.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
-use crate::cli::args::{ApplyArgs, DestroyArgs, DoingArgs, Format};
+use crate::cli::args::{ApplyArgs, DestroyArgs, DoingArgs, Format, TargetArgs};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::local::{self, Session};
 use crate::cli::options::{Files, Planning, Target, limits, require_yes_for_json};
@@ -20,8 +20,8 @@ use crate::model::Address;
 /// Runs `purlin apply`.
 pub async fn apply(args: ApplyArgs, console: Console) -> anyhow::Result<Exit> {
     if let Some(path) = &args.plan {
-        let kubeconfig = args.target.cluster.kubeconfig;
-        return apply_saved(path, kubeconfig, limits(args.planning.refreshing.parallelism), &args.doing, console).await;
+        let limits = limits(args.planning.refreshing.parallelism);
+        return apply_saved(path, args.target, limits, &args.doing, console).await;
     }
     let planning = Planning::new(&args.planning)?;
     let files = Target::decide(args.target).files_only("apply")?;
@@ -55,13 +55,13 @@ async fn carry_out(
 /// Carries out a plan that was looked at before, so nobody is asked.
 async fn apply_saved(
     path: &Path,
-    kubeconfig: Option<PathBuf>,
+    target: TargetArgs,
     limits: Limits,
     doing: &DoingArgs,
     console: Console,
 ) -> anyhow::Result<Exit> {
     let saved = SavedPlan::read(path)?;
-    let files = saved.files(kubeconfig);
+    let files = saved.files(target.cluster.kubeconfig, target.files.plugin_dirs);
     let session = local::open_as_planned(&files, limits, console, |situation| saved.check(situation)).await?;
     let planned = saved.plan(session.engine.drivers.clone(), limits, &session.situation).await?;
     finish(session, planned, doing, true, console).await

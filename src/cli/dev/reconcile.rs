@@ -459,7 +459,7 @@ mod tests {
         assert!(retries.contains_key(&address) && situation.held.contains_key(&address));
 
         let console = Console::new(ColorChoice::Never);
-        let files = FileArgs { filenames: vec!["files".into()], state: None };
+        let files = FileArgs { filenames: vec!["files".into()], ..FileArgs::default() };
         let Target::Files(files) = Target::decide(TargetArgs { files, ..TargetArgs::default() }) else { panic!() };
         let folder = tempfile::tempdir().unwrap();
         let state = StateFile::open(&folder.path().join("purlin.db"), "default", engine.holder.clone()).unwrap();
@@ -493,7 +493,7 @@ mod tests {
             Holder { pod: "".into(), process: "now".into() },
         ));
         let console = Console::new(ColorChoice::Never);
-        let files = FileArgs { filenames: vec![folder.path().into()], state: None };
+        let files = FileArgs { filenames: vec![folder.path().into()], ..FileArgs::default() };
         let Target::Files(files) = Target::decide(TargetArgs { files, ..TargetArgs::default() }) else { panic!() };
         let state = StateFile::open(&folder.path().join("purlin.db"), "default", engine.holder.clone()).unwrap();
         let situation = local::situation(local::read(&files.sources), Loaded::default());

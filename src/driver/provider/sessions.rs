@@ -10,15 +10,18 @@ use super::program::program;
 use super::served::Served;
 use super::told;
 use crate::cty::{self, msgpack};
+use crate::install::Installer;
 use crate::model::{DriverError, ErrorKind, Provider, ProviderUse, Severity};
 use crate::plugin::{Client, Key, Launch, Lease, Msgpack, PluginError, Pool, PoolSettings};
 use crate::process::Clock;
 
 /// How providers are run.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct ProviderOptions {
     /// Where they run; `None`: each in a folder of its own.
     pub working_folder: Option<PathBuf>,
+    /// Where their programs come from.
+    pub installer: Arc<Installer>,
 }
 
 /// The running providers.
@@ -108,7 +111,7 @@ impl Sessions {
     }
 
     async fn start(&self, provider: &Provider) -> Result<Client, DriverError> {
-        let mut launch = Launch::new(provider.name.to_string(), program(provider)?);
+        let mut launch = Launch::new(provider.name.to_string(), program(&self.options.installer, provider).await?);
         launch.working_folder.clone_from(&self.options.working_folder);
         launch.limits.in_flight = provider.max_calls as usize;
         launch.environment = provider

@@ -9,7 +9,7 @@ use crate::load::expression::{self, Variable};
 use crate::load::intern::Interner;
 use crate::load::tree::{Node, Tree};
 use crate::load::{ProviderConfig, ProviderSpec, Template};
-use crate::model::{Diagnostic, Diagnostics, Package, Path, Provider, Reason, Value};
+use crate::model::{Diagnostic, Diagnostics, Package, Path, Provider, Reason, Value, VersionConstraint};
 
 /// The registry of a source that names none, as OpenTofu has it.
 const DEFAULT_HOST: &str = "registry.opentofu.org";
@@ -49,7 +49,8 @@ pub fn provider_from_api(provider: &api::Provider) -> ProviderSpec {
     let package = path(&package.path)
         .map(Package::Path)
         .or_else(|| path(&package.filesystem_mirror).map(Package::FilesystemMirror))
-        .or_else(|| path(&package.network_mirror).map(Package::NetworkMirror));
+        .or_else(|| path(&package.network_mirror).map(Package::NetworkMirror))
+        .or_else(|| path(&package.oci_mirror).map(Package::OciMirror));
     let variable = |one: &api::ProviderVariable| (one.name.as_str().into(), one.value.as_deref().map(Arc::from));
     let draft = DraftProvider {
         name: provider.metadata.name.as_deref().unwrap_or_default().into(),
@@ -100,6 +101,15 @@ impl DraftProvider {
             problem(spec(&["source"]), format!("`{written}` is no address of a provider"), hint);
             written.clone()
         });
+        if let Err(error) = self.version.parse::<VersionConstraint>() {
+            problem(spec(&["version"]), error.to_string(), VersionConstraint::HINT);
+        }
+        if let Package::NetworkMirror(address) = &self.package
+            && !address.starts_with("https://")
+        {
+            let hint = "mirrors are asked over https only; write https://HOST/PATH/";
+            problem(spec(&["package", "networkMirror"]), format!("`{address}` is no address of a mirror"), hint);
+        }
         for (index, checksum) in self.checksums.iter().enumerate() {
             if !(checksum.starts_with("zh:") || checksum.starts_with("h1:")) {
                 let hint = "checksums are those of Terraform's lock file: `zh:` of the zip, `h1:` of what is in it";
@@ -119,6 +129,13 @@ impl DraftProvider {
             max_calls: self.max_calls.unwrap_or(Provider::DEFAULT_CALLS),
         };
         ProviderSpec { provider: Arc::new(provider), problems, source: None }
+    }
+}
+
+impl ProviderSpec {
+    /// What a document of that name says when it says nothing else.
+    pub fn named(name: &str) -> Self {
+        DraftProvider { name: name.into(), ..DraftProvider::default() }.finish()
     }
 }
 

@@ -110,7 +110,8 @@ impl Reading<'_> {
                 "path" => package = Package::Path(self.beside(&text)),
                 "filesystemMirror" => package = Package::FilesystemMirror(self.beside(&text)),
                 "networkMirror" => package = Package::NetworkMirror(text),
-                _ => self.unknown_at(entry, at, &["path", "filesystemMirror", "networkMirror"]),
+                "ociMirror" => package = Package::OciMirror(text),
+                _ => self.unknown_at(entry, at, &["path", "filesystemMirror", "networkMirror", "ociMirror"]),
             }
         }
         if entries.len() > 1 {

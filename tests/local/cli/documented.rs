@@ -18,21 +18,25 @@ const DOCUMENTS: [&str; 5] = ["command-line.md", "families.md", "lifecycle.md", 
 #[test]
 fn what_documents_show_is_what_happens() {
     for name in DOCUMENTS {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs").join(name);
-        let text = fs::read_to_string(&path).unwrap();
-        let actual = play(&text);
-        if actual != text && std::env::var_os("UPDATE_EXPECT").is_some() {
-            fs::write(&path, &actual).unwrap();
-            continue;
-        }
-        let diff = similar::TextDiff::from_lines(&text, &actual);
-        assert!(actual == text, "{name}:\n{}", diff.unified_diff().header("as it says", "as it is"));
+        check(name, &Sandbox::new());
     }
 }
 
+/// Plays a document in a folder that may hold what it takes for granted.
+pub(super) fn check(name: &str, sandbox: &Sandbox) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs").join(name);
+    let text = fs::read_to_string(&path).unwrap();
+    let actual = play(&text, sandbox);
+    if actual != text && std::env::var_os("UPDATE_EXPECT").is_some() {
+        fs::write(&path, &actual).unwrap();
+        return;
+    }
+    let diff = similar::TextDiff::from_lines(&text, &actual);
+    assert!(actual == text, "{name}:\n{}", diff.unified_diff().header("as it says", "as it is"));
+}
+
 /// The document with every output as it came out.
-fn play(text: &str) -> String {
-    let sandbox = Sandbox::new();
+fn play(text: &str, sandbox: &Sandbox) -> String {
     let mut out = String::new();
     let mut lines = text.lines();
     let mut pictured = None;
@@ -50,7 +54,7 @@ fn play(text: &str) -> String {
                 sandbox.write(&format!("files/{name}"), &file);
                 out.push_str(&file);
             }
-            None if info == "console" => out.push_str(&run_all(&sandbox, &block)),
+            None if info == "console" => out.push_str(&run_all(sandbox, &block)),
             _ => block.iter().for_each(|line| writeln!(out, "{line}").unwrap()),
         }
         out.push_str("```\n");

@@ -133,7 +133,7 @@ fn what_is_wrong_is_told_where_it_is_and_the_rest_goes_on() {
     let folder = sandbox.path("files").display().to_string();
     let told = told.concat().replace(&folder, "FILES");
     expect_test::expect![[r#"
-        absent: the provider `absent` cannot be used: there is no program of the provider `absent`: files/nowhere: No such file or directory (os error 2)
+        absent: the provider `absent` cannot be used: there is no program of the provider `absent`: spec.package.path: files/nowhere: No such file or directory (os error 2)
         computed: spec.config.id: is computed by the provider and cannot be set
         foreign: the provider `shell` cannot be used: the provider shell did not start: it ended without a handshake: exit status: 0
         missing: spec.config.input: is required, but not set

@@ -76,6 +76,9 @@ impl Sandbox {
             .args(arguments)
             .current_dir(self.folder.path())
             .env("HOME", self.folder.path())
+            .env_remove("XDG_CACHE_HOME")
+            .env_remove("PURLIN_PLUGIN_CACHE")
+            .env_remove("PURLIN_PLUGIN_DIR")
             .env("KUBECONFIG", self.path("no-such-kubeconfig"))
             .stdin(Stdio::null());
         command

@@ -1,0 +1,194 @@
+//! `purlin provider install|list|lock|schema|docs`.
+
+use std::path::Path;
+
+use serde_json::json;
+
+use super::{failed, markdown, named, schema, terraform_json};
+use crate::cli::args::{FileArgs, Format, ProviderCommand, ProviderDocsArgs, ProviderLockArgs, ProviderNameArgs};
+use crate::cli::failure::{Exit, Failure};
+use crate::cli::json::{self, FORMAT_VERSION};
+use crate::cli::local;
+use crate::cli::options::Files;
+use crate::cli::output::Console;
+use crate::cli::table::Table;
+use crate::install::{Installed, Installer, LOCK_FILE, LockFile, Locked, Platform};
+use crate::model::Provider;
+
+/// Runs one of the commands.
+pub async fn run(command: ProviderCommand, console: Console) -> anyhow::Result<Exit> {
+    match command {
+        ProviderCommand::Install(args) => install(args.files, args.upgrade, args.output, console).await,
+        ProviderCommand::List(args) => list(args.files, args.output, console),
+        ProviderCommand::Lock(args) => lock(args, console).await,
+        ProviderCommand::Schema(args) => print_schema(args, console).await,
+        ProviderCommand::Docs(args) => docs(args, console).await,
+    }
+}
+
+fn files(args: FileArgs, command: &str) -> anyhow::Result<Files> {
+    let files = Files::new(args, None);
+    files.require_sources(&format!("provider {command}"))?;
+    Ok(files)
+}
+
+fn lock_of(files: &Files) -> anyhow::Result<LockFile> {
+    LockFile::read(&files.state.with_file_name(LOCK_FILE)).map_err(|error| hinted(error.message, error.hint))
+}
+
+fn hinted(message: String, hint: Option<String>) -> anyhow::Error {
+    Failure { message, hint }.into()
+}
+
+/// Installs all of them; what is wrong with one keeps no other from it.
+async fn install(args: FileArgs, upgrade: bool, output: Format, console: Console) -> anyhow::Result<Exit> {
+    let files = files(args, "install")?;
+    let providers = named(&files)?;
+    if upgrade {
+        let mut lock = lock_of(&files)?;
+        let forgotten = providers.iter().filter(|provider| lock.forget(provider)).count();
+        if forgotten > 0 {
+            lock.write().map_err(|error| hinted(error.message, error.hint))?;
+        }
+    }
+    let installer = Installer::new(local::installing(&files));
+    let mut exit = Exit::Success;
+    let mut rows = Vec::new();
+    for provider in &providers {
+        match installer.obtain(provider).await {
+            Ok(installed) => {
+                installed.warnings.iter().for_each(|warning| console.notice(&format!("warning: {warning}")));
+                rows.push((provider, installed));
+            }
+            Err(error) => {
+                console.failure(&failed(provider, error));
+                exit = Exit::Problems;
+            }
+        }
+    }
+    match output {
+        Format::Json => {
+            let rows: Vec<_> = rows.iter().map(|(provider, installed)| json_row(provider, installed)).collect();
+            console.result(|out| json::line(out, &json!({"formatVersion": FORMAT_VERSION, "providers": rows})))?;
+        }
+        Format::Text => {
+            let mut table = Table::new(["NAME", "SOURCE", "VERSION", "FROM"]);
+            for (provider, installed) in &rows {
+                let version = installed.version.as_ref().map_or_else(|| "-".to_owned(), ToString::to_string);
+                let source = installed.source.clone();
+                table.push([provider.name.to_string(), source, version, installed.origin.clone()]);
+            }
+            console.result(|out| table.write(out))?;
+        }
+    }
+    Ok(exit)
+}
+
+fn json_row(provider: &Provider, installed: &Installed) -> serde_json::Value {
+    let mut row = json!(installed);
+    row["name"] = json!(provider.name);
+    row
+}
+
+/// Lists them with what is locked. Nothing is asked for, so it works without network.
+fn list(args: FileArgs, output: Format, console: Console) -> anyhow::Result<Exit> {
+    let files = files(args, "list")?;
+    let providers = named(&files)?;
+    let lock = lock_of(&files)?;
+    let version = |provider: &Provider| lock.get(provider).map(|locked| locked.version.to_string());
+    match output {
+        Format::Json => {
+            let row = |provider: &Provider| {
+                let hashes = lock.get(provider).map(|locked| &locked.hashes);
+                json!({
+                    "name": provider.name, "source": provider.source, "constraint": provider.version,
+                    "package": provider.package, "version": version(provider), "hashes": hashes,
+                })
+            };
+            let rows: Vec<_> = providers.iter().map(|provider| row(provider)).collect();
+            console.result(|out| json::line(out, &json!({"formatVersion": FORMAT_VERSION, "providers": rows})))?;
+        }
+        Format::Text => {
+            let mut table = Table::new(["NAME", "SOURCE", "CONSTRAINT", "LOCKED"]);
+            for provider in &providers {
+                let locked = version(provider).unwrap_or_else(|| "-".to_owned());
+                let constraint = if provider.version.is_empty() { "any" } else { &provider.version };
+                table.push([provider.name.to_string(), provider.source.to_string(), constraint.to_owned(), locked]);
+            }
+            console.result(|out| table.write(out))?;
+        }
+    }
+    Ok(Exit::Success)
+}
+
+/// Locks packages for several machines. What is there now counts: a lock that knew another package learns this one.
+async fn lock(args: ProviderLockArgs, console: Console) -> anyhow::Result<Exit> {
+    let files = files(args.files, "lock")?;
+    let platforms = if args.platforms.is_empty() { vec![Platform::here()] } else { args.platforms };
+    let installer = Installer::new(local::installing(&files));
+    let mut lock = lock_of(&files)?;
+    let mut exit = Exit::Success;
+    let mut table = Table::new(["NAME", "VERSION", "CHECKSUMS", "PLATFORMS"]);
+    let names: Vec<String> = platforms.iter().map(ToString::to_string).collect();
+    for provider in named(&files)? {
+        match installer.lock(&provider, lock.get(&provider), &platforms).await {
+            Ok(Some(locked)) => {
+                let Locked { version, .. } = &locked;
+                let version = version.to_string();
+                lock.merge(&provider, locked);
+                let count = lock.get(&provider).map_or(0, |locked| locked.hashes.len());
+                table.push([provider.name.to_string(), version, count.to_string(), names.join(", ")]);
+            }
+            Ok(None) => table.push([provider.name.to_string(), "-".into(), "0".into(), "a path is not locked".into()]),
+            Err(error) => {
+                console.failure(&failed(&provider, error));
+                exit = Exit::Problems;
+            }
+        }
+    }
+    lock.write().map_err(|error| hinted(error.message, error.hint))?;
+    console.result(|out| table.write(out))?;
+    Ok(exit)
+}
+
+/// The provider of that name.
+fn one(files: &Files, name: &str) -> anyhow::Result<std::sync::Arc<Provider>> {
+    let providers = named(files)?;
+    let known = || providers.iter().map(|provider| provider.name.to_string()).collect::<Vec<_>>().join(", ");
+    providers.iter().find(|provider| *provider.name == *name).cloned().ok_or_else(|| {
+        Failure::hinted(format!("there is no Provider `{name}`"), format!("the files have: {}", known()))
+    })
+}
+
+async fn print_schema(args: ProviderNameArgs, console: Console) -> anyhow::Result<Exit> {
+    let files = files(args.files, "schema NAME")?;
+    let provider = one(&files, &args.name)?;
+    let (_, schema) = schema(&Installer::new(local::installing(&files)), &provider).await?;
+    let document = terraform_json::document(&provider.source, &schema)?;
+    console.result(|out| json::line(out, &document))?;
+    Ok(Exit::Success)
+}
+
+async fn docs(args: ProviderDocsArgs, console: Console) -> anyhow::Result<Exit> {
+    let files = files(args.files, "docs NAME")?;
+    let provider = one(&files, &args.name)?;
+    let (installed, schema) = schema(&Installer::new(local::installing(&files)), &provider).await?;
+    let pages = markdown::pages(&provider, &installed, &schema)?;
+    match args.out {
+        None => console.result(|out| pages.iter().try_for_each(|page| writeln!(out, "{}", page.text)))?,
+        Some(folder) => {
+            for page in &pages {
+                write_page(&folder, &page.name, &page.text)?;
+            }
+            console.notice(&format!("{} pages in {}", pages.len(), folder.display()));
+        }
+    }
+    Ok(Exit::Success)
+}
+
+fn write_page(folder: &Path, name: &str, text: &str) -> anyhow::Result<()> {
+    let path = folder.join(name);
+    let parent = path.parent().unwrap_or(folder);
+    let written = std::fs::create_dir_all(parent).and_then(|()| std::fs::write(&path, text));
+    written.map_err(|error| anyhow::anyhow!("{}: {error}", path.display()))
+}

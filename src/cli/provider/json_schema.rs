@@ -1,0 +1,115 @@
+//! JSON Schema of `spec.config` of a type, for editors. Where a value may stand an expression may stand, too.
+
+use serde_json::{Map, Value as Json, json};
+
+use crate::cty::Type;
+use crate::plugin::schema::{Attribute, Block, NestedBlock, Nesting};
+
+/// The document for a type.
+pub(super) fn document(type_name: &str, block: &Block) -> Json {
+    let mut document = object(block);
+    document["$schema"] = json!("https://json-schema.org/draft/2020-12/schema");
+    document["title"] = json!(format!("spec.config of {type_name}"));
+    document["$defs"] = json!({"expression": {"type": "string", "pattern": "\\$\\{"}});
+    document
+}
+
+fn object(block: &Block) -> Json {
+    let (mut properties, mut required) = attributes(&block.attributes);
+    for nested in &block.blocks {
+        properties.insert(nested.name.clone(), or_expression(nested_block(nested)));
+        if nested.min_items > 0 {
+            required.push(json!(nested.name));
+        }
+    }
+    let mut object = whole(properties, required);
+    describe(&mut object, &block.description, block.deprecated);
+    object
+}
+
+fn whole(properties: Map<String, Json>, required: Vec<Json>) -> Json {
+    let mut object = json!({"type": "object", "properties": properties, "additionalProperties": false});
+    if !required.is_empty() {
+        object["required"] = Json::Array(required);
+    }
+    object
+}
+
+/// What can be set, and what of it must be.
+fn attributes(all: &[Attribute]) -> (Map<String, Json>, Vec<Json>) {
+    let settable = || all.iter().filter(|one| one.required || one.optional);
+    let properties = settable().map(|one| (one.name.clone(), attribute(one)));
+    let required = all.iter().filter(|one| one.required).map(|one| json!(one.name));
+    (properties.collect(), required.collect())
+}
+
+fn attribute(of: &Attribute) -> Json {
+    let value = match &of.nested {
+        Some(nested) => {
+            let (properties, required) = attributes(&nested.attributes);
+            nest(nested.nesting, whole(properties, required))
+        }
+        None => Type::from_json(&of.r#type).map_or_else(|_| json!({}), |ty| value(&ty)),
+    };
+    let mut told = or_expression(value);
+    describe(&mut told, &of.description, of.deprecated);
+    if of.write_only {
+        told["writeOnly"] = json!(true);
+    }
+    told
+}
+
+fn nested_block(of: &NestedBlock) -> Json {
+    let mut told = nest(of.nesting, object(&of.block));
+    if matches!(of.nesting, Nesting::List | Nesting::Set) {
+        for (name, count) in [("minItems", of.min_items), ("maxItems", of.max_items)] {
+            if count > 0 {
+                told[name] = json!(count);
+            }
+        }
+    }
+    told
+}
+
+fn nest(nesting: Nesting, object: Json) -> Json {
+    match nesting {
+        Nesting::Single | Nesting::Group => object,
+        Nesting::List | Nesting::Set => json!({"type": "array", "items": or_expression(object)}),
+        Nesting::Map => json!({"type": "object", "additionalProperties": or_expression(object)}),
+    }
+}
+
+fn value(ty: &Type) -> Json {
+    match ty {
+        Type::String => json!({"type": ["string", "number", "boolean"]}),
+        Type::Number => json!({"type": "number"}),
+        Type::Bool => json!({"type": "boolean"}),
+        Type::Dynamic => json!({}),
+        Type::List(element) | Type::Set(element) => json!({"type": "array", "items": or_expression(value(element))}),
+        Type::Map(element) => json!({"type": "object", "additionalProperties": or_expression(value(element))}),
+        Type::Tuple(elements) => {
+            let items: Vec<Json> = elements.iter().map(|element| or_expression(value(element))).collect();
+            json!({"type": "array", "prefixItems": items, "items": false})
+        }
+        Type::Object(attributes) => {
+            let each = attributes.iter().map(|(name, ty)| (name.to_string(), or_expression(value(ty))));
+            json!({"type": "object", "properties": each.collect::<Map<_, _>>(), "additionalProperties": false})
+        }
+    }
+}
+
+/// What holds everything holds expressions already, and so does a text.
+fn or_expression(value: Json) -> Json {
+    let is_open = value.as_object().is_some_and(Map::is_empty)
+        || value["type"].as_array().is_some_and(|types| types.contains(&json!("string")));
+    if is_open { value } else { json!({"anyOf": [value, {"$ref": "#/$defs/expression"}]}) }
+}
+
+fn describe(told: &mut Json, description: &str, deprecated: bool) {
+    if !description.is_empty() {
+        told["description"] = json!(description);
+    }
+    if deprecated {
+        told["deprecated"] = json!(true);
+    }
+}

@@ -1,0 +1,93 @@
+//! `purlin provider docs`: a page of Markdown for each type of a provider, with a manifest to begin with.
+
+use std::fmt::Write as _;
+
+use super::explain::{Field, fields};
+use crate::install::Installed;
+use crate::model::Provider;
+use crate::plugin::schema::{Block, InvalidSchema, ProviderSchema};
+
+/// A page.
+pub(super) struct Page {
+    /// Its file.
+    pub name: String,
+    /// Its text.
+    pub text: String,
+}
+
+/// The pages of a provider: its own, one for each type, one for each data source.
+pub(super) fn pages(
+    provider: &Provider,
+    installed: &Installed,
+    schema: &ProviderSchema,
+) -> Result<Vec<Page>, InvalidSchema> {
+    let mut pages = vec![overview(provider, installed, schema)?];
+    for name in schema.resource_types() {
+        if let Some(found) = schema.resource(name)? {
+            pages.push(page("types", name, &manifest(name, &found.block), &found.block));
+        }
+    }
+    for name in schema.data_source_types() {
+        if let Some(found) = schema.data_source(name)? {
+            pages.push(page("data-sources", name, "", &found.block));
+        }
+    }
+    Ok(pages)
+}
+
+fn overview(provider: &Provider, installed: &Installed, schema: &ProviderSchema) -> Result<Page, InvalidSchema> {
+    let version = installed.version.as_ref().map_or_else(String::new, |version| format!(", version {version}"));
+    let mut text = format!("# {}\n\nThe provider `{}`{version}.\n", provider.name, installed.source);
+    let list = |title: &str, folder: &str, names: &mut dyn Iterator<Item = &str>| {
+        let lines: String = names.map(|name| format!("- [{name}]({folder}/{name}.md)\n")).collect();
+        if lines.is_empty() { lines } else { format!("\n## {title}\n\n{lines}") }
+    };
+    text.push_str(&list("Types", "types", &mut schema.resource_types()));
+    text.push_str(&list("Data sources", "data-sources", &mut schema.data_source_types()));
+    let settings = fields(&schema.provider()?.block);
+    section(&mut text, "Settings", &settings, |_| true);
+    Ok(Page { name: "index.md".to_owned(), text })
+}
+
+fn page(folder: &str, name: &str, manifest: &str, block: &Block) -> Page {
+    let mut text = format!("# {name}\n\n");
+    if !block.description.is_empty() {
+        text.push_str(block.description.trim());
+        text.push_str("\n\n");
+    }
+    text.push_str(manifest);
+    let fields = fields(block);
+    section(&mut text, "Arguments", &fields, |field| field.settable);
+    section(&mut text, "Set by the provider", &fields, |field| !field.settable);
+    Page { name: format!("{folder}/{name}.md"), text }
+}
+
+/// A manifest with what must be set.
+fn manifest(name: &str, block: &Block) -> String {
+    let required: Vec<Field> = fields(block).into_iter().filter(|field| field.required).collect();
+    let lines: String = required.iter().map(|field| format!("    {}: # {}\n", field.name, field.kind)).collect();
+    let config = if lines.is_empty() { "  config: {}\n".to_owned() } else { format!("  config:\n{lines}") };
+    let short = name.split_once('_').map_or(name, |(_, rest)| rest).replace('_', "-");
+    let head = "apiVersion: purlin.dev/v1alpha1\nkind: Resource\nmetadata:";
+    format!("```yaml\n{head} {{ name: my-{short} }}\nspec:\n  type: {name}\n{config}```\n")
+}
+
+fn section(text: &mut String, title: &str, fields: &[Field], wanted: impl Fn(&Field) -> bool) {
+    let fields: Vec<&Field> = fields.iter().filter(|field| wanted(field)).collect();
+    if fields.is_empty() {
+        return;
+    }
+    let _ = write!(text, "\n## {title}\n\n");
+    fields.into_iter().for_each(|field| item(text, field, 0));
+}
+
+fn item(text: &mut String, field: &Field, depth: usize) {
+    let margin = "  ".repeat(depth);
+    let required = field.required.then_some("required");
+    let words: Vec<&str> = required.into_iter().chain(field.marks.iter().copied()).collect();
+    let words = if words.is_empty() { String::new() } else { format!(", {}", words.join(", ")) };
+    let description = field.description.split_whitespace().collect::<Vec<_>>().join(" ");
+    let description = if description.is_empty() { description } else { format!(": {description}") };
+    let _ = writeln!(text, "{margin}- `{}` ({}{words}){description}", field.name, field.kind);
+    field.fields.iter().for_each(|field| item(text, field, depth + 1));
+}

@@ -1,0 +1,98 @@
+//! Schemas as `terraform providers schema -json` and `tofu providers schema -json` print them, for programs that read
+//! those.
+
+use serde_json::{Map, Value as Json, json};
+
+use crate::plugin::schema::{Attribute, Block, InvalidSchema, NestedBlock, Nesting, ProviderSchema, Schema};
+
+/// The document of one provider.
+pub(super) fn document(source: &str, schema: &ProviderSchema) -> Result<Json, InvalidSchema> {
+    let mut resources = Map::new();
+    for name in schema.resource_types() {
+        resources.extend(schema.resource(name)?.map(|schema| (name.to_owned(), whole(&schema))));
+    }
+    let mut data_sources = Map::new();
+    for name in schema.data_source_types() {
+        data_sources.extend(schema.data_source(name)?.map(|schema| (name.to_owned(), whole(&schema))));
+    }
+    let provider = json!({
+        "provider": whole(&schema.provider()?),
+        "resource_schemas": resources,
+        "data_source_schemas": data_sources,
+    });
+    Ok(json!({"format_version": "1.0", "provider_schemas": {source: provider}}))
+}
+
+fn whole(schema: &Schema) -> Json {
+    json!({"version": schema.version, "block": block(&schema.block)})
+}
+
+fn block(of: &Block) -> Json {
+    let mut told = Map::new();
+    if !of.attributes.is_empty() {
+        told.insert("attributes".into(), attributes(&of.attributes));
+    }
+    if !of.blocks.is_empty() {
+        let blocks = of.blocks.iter().map(|nested| (nested.name.clone(), nested_block(nested)));
+        told.insert("block_types".into(), Json::Object(blocks.collect()));
+    }
+    if !of.description.is_empty() {
+        told.insert("description".into(), json!(of.description));
+    }
+    flag(&mut told, "deprecated", of.deprecated);
+    Json::Object(told)
+}
+
+fn attributes(of: &[Attribute]) -> Json {
+    Json::Object(of.iter().map(|one| (one.name.clone(), attribute(one))).collect())
+}
+
+fn attribute(of: &Attribute) -> Json {
+    let mut told = Map::new();
+    match &of.nested {
+        Some(nested) => {
+            let nested = json!({"attributes": attributes(&nested.attributes), "nesting_mode": mode(nested.nesting)});
+            told.insert("nested_type".into(), nested);
+        }
+        // The protocol has types as JSON texts.
+        None => drop(told.insert("type".into(), serde_json::from_slice(&of.r#type).unwrap_or_default())),
+    }
+    if !of.description.is_empty() {
+        told.insert("description".into(), json!(of.description));
+    }
+    flag(&mut told, "required", of.required);
+    flag(&mut told, "optional", of.optional);
+    flag(&mut told, "computed", of.computed);
+    flag(&mut told, "sensitive", of.sensitive);
+    flag(&mut told, "write_only", of.write_only);
+    flag(&mut told, "deprecated", of.deprecated);
+    Json::Object(told)
+}
+
+fn nested_block(of: &NestedBlock) -> Json {
+    let mut told = Map::new();
+    told.insert("nesting_mode".into(), json!(mode(of.nesting)));
+    told.insert("block".into(), block(&of.block));
+    for (name, count) in [("min_items", of.min_items), ("max_items", of.max_items)] {
+        if count > 0 {
+            told.insert(name.into(), json!(count));
+        }
+    }
+    Json::Object(told)
+}
+
+fn flag(told: &mut Map<String, Json>, name: &str, is_set: bool) {
+    if is_set {
+        told.insert(name.to_owned(), json!(true));
+    }
+}
+
+fn mode(nesting: Nesting) -> &'static str {
+    match nesting {
+        Nesting::Single => "single",
+        Nesting::Group => "group",
+        Nesting::List => "list",
+        Nesting::Set => "set",
+        Nesting::Map => "map",
+    }
+}

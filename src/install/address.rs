@@ -1,0 +1,87 @@
+//! The parts of a provider's address, and the machines that packages are made for.
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::InstallError;
+
+/// `HOST/NAMESPACE/TYPE`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Source {
+    /// The registry.
+    pub host: String,
+    /// Who publishes it.
+    pub namespace: String,
+    /// Its name there; types of resources begin with it.
+    pub name: String,
+}
+
+impl Source {
+    /// From the whole address that a `model::Provider` has.
+    pub fn parse(address: &str) -> Result<Self, InstallError> {
+        let parts: Vec<&str> = address.split('/').collect();
+        // The parts become names of folders.
+        let is_plain = |part: &&str| !part.is_empty() && !part.starts_with('.') && !part.contains(['\\', '\0']);
+        match parts[..] {
+            [host, namespace, name] if parts.iter().all(is_plain) => {
+                Ok(Self { host: host.to_owned(), namespace: namespace.to_owned(), name: name.to_owned() })
+            }
+            _ => Err(InstallError::terminal(format!("`{address}` is no address of a provider"))
+                .at("spec.source")
+                .hint("write HOST/NAMESPACE/TYPE")),
+        }
+    }
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}/{}", self.host, self.namespace, self.name)
+    }
+}
+
+/// An operating system and an architecture, named as Go names them: `linux_amd64`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Platform {
+    /// The operating system.
+    pub os: String,
+    /// The architecture.
+    pub architecture: String,
+}
+
+impl Platform {
+    /// The machine that we run on.
+    pub fn here() -> Self {
+        let os = match std::env::consts::OS {
+            "macos" => "darwin",
+            other => other,
+        };
+        let architecture = match std::env::consts::ARCH {
+            "x86_64" => "amd64",
+            "aarch64" => "arm64",
+            "x86" => "386",
+            "powerpc64" if cfg!(target_endian = "little") => "ppc64le",
+            other => other,
+        };
+        Self { os: os.to_owned(), architecture: architecture.to_owned() }
+    }
+}
+
+impl fmt::Display for Platform {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}_{}", self.os, self.architecture)
+    }
+}
+
+impl FromStr for Platform {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let is_word = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric());
+        match text.split_once('_') {
+            Some((os, architecture)) if is_word(os) && is_word(architecture) => {
+                Ok(Self { os: os.to_owned(), architecture: architecture.to_owned() })
+            }
+            _ => Err(format!("`{text}` is no platform; write OS_ARCH, such as linux_amd64")),
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! A server on loopback that speaks HTTPS, and answers what a test puts there. It says exactly what it is told to,
+//! also half of it.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use rustls::ServerConfig;
+use rustls::pki_types::PrivateKeyDer;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
+use tokio_rustls::TlsAcceptor;
+
+/// What is answered to one path.
+#[derive(Clone, Debug)]
+pub(super) struct Answer {
+    pub(super) status: u16,
+    pub(super) headers: Vec<(String, String)>,
+    pub(super) body: Vec<u8>,
+    /// How much of the body is sent before the connection ends.
+    pub(super) sent: usize,
+    /// Only to who sends this header `Authorization`; others get what is here.
+    pub(super) only_for: Option<(String, Box<Answer>)>,
+}
+
+/// A request that came.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Request {
+    pub(super) path: String,
+    pub(super) authorization: Option<String>,
+}
+
+#[derive(Default)]
+struct Content {
+    answers: BTreeMap<String, Answer>,
+    requests: Vec<Request>,
+}
+
+/// The server. It ends when it is dropped.
+pub(super) struct Site {
+    /// `localhost:PORT`.
+    pub(super) host: String,
+    /// The certificate to trust (PEM).
+    pub(super) root: Vec<u8>,
+    content: Arc<Mutex<Content>>,
+    /// Ends with us.
+    _serving: JoinSet<()>,
+}
+
+impl Answer {
+    pub(super) fn of(body: impl Into<Vec<u8>>) -> Self {
+        let body = body.into();
+        Self { status: 200, headers: Vec::new(), sent: body.len(), body, only_for: None }
+    }
+
+    pub(super) fn json(body: &serde_json::Value) -> Self {
+        Self::of(body.to_string()).with("Content-Type", "application/json")
+    }
+
+    pub(super) fn status(status: u16) -> Self {
+        Self { status, ..Self::of("") }
+    }
+
+    pub(super) fn with(mut self, name: &str, value: &str) -> Self {
+        self.headers.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// The connection ends after so many bytes of the body.
+    pub(super) fn cut(self, sent: usize) -> Self {
+        Self { sent, ..self }
+    }
+
+    pub(super) fn only_for(self, authorization: &str, otherwise: Self) -> Self {
+        Self { only_for: Some((authorization.to_owned(), Box::new(otherwise))), ..self }
+    }
+
+    fn head(&self) -> String {
+        let headers: String = self.headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+        let length = self.body.len();
+        format!("HTTP/1.1 {} Answer\r\nConnection: close\r\nContent-Length: {length}\r\n{headers}\r\n", self.status)
+    }
+}
+
+impl Site {
+    pub(super) async fn start() -> Self {
+        let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+        let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let config = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
+        let config = config.with_no_client_auth().with_single_cert(vec![made.cert.der().clone()], key).unwrap();
+        let acceptor = TlsAcceptor::from(Arc::new(config));
+        let listener = TcpListener::bind("localhost:0").await.unwrap();
+        let host = format!("localhost:{}", listener.local_addr().unwrap().port());
+        let content = Arc::new(Mutex::new(Content::default()));
+        let served = Arc::clone(&content);
+        let mut all = JoinSet::new();
+        all.spawn(async move {
+            let mut connections = JoinSet::new();
+            while let Ok((stream, _)) = listener.accept().await {
+                let (acceptor, content) = (acceptor.clone(), Arc::clone(&served));
+                connections.spawn(async move {
+                    // Whoever does not trust us goes away, and that is a test of its own.
+                    let Ok(mut stream) = acceptor.accept(stream).await else { return };
+                    let mut head = Vec::new();
+                    while !head.ends_with(b"\r\n\r\n") {
+                        let Ok(byte) = stream.read_u8().await else { return };
+                        head.push(byte);
+                    }
+                    let answer = answer(&content, &String::from_utf8_lossy(&head));
+                    let _ = stream.write_all(answer.head().as_bytes()).await;
+                    let _ = stream.write_all(&answer.body[..answer.sent]).await;
+                    let _ = stream.shutdown().await;
+                });
+            }
+        });
+        Self { host, root: made.cert.pem().into_bytes(), content, _serving: all }
+    }
+
+    pub(super) fn url(&self, path: &str) -> String {
+        format!("https://{}{path}", self.host)
+    }
+
+    pub(super) fn put(&self, path: impl Into<String>, answer: Answer) {
+        self.content.lock().unwrap().answers.insert(path.into(), answer);
+    }
+
+    /// Changes what is answered to a path.
+    pub(super) fn change(&self, path: &str, change: impl FnOnce(&mut Answer)) {
+        change(self.content.lock().unwrap().answers.get_mut(path).unwrap());
+    }
+
+    /// What was asked since this was called last.
+    pub(super) fn requests(&self) -> Vec<Request> {
+        std::mem::take(&mut self.content.lock().unwrap().requests)
+    }
+}
+
+fn answer(content: &Mutex<Content>, head: &str) -> Answer {
+    let path = head.split(' ').nth(1).unwrap_or_default().to_owned();
+    let header = |name: &str| {
+        head.lines().filter_map(|line| line.split_once(": ")).find(|(key, _)| key.eq_ignore_ascii_case(name))
+    };
+    let authorization = header("authorization").map(|(_, value)| value.to_owned());
+    let mut content = content.lock().unwrap();
+    content.requests.push(Request { path: path.clone(), authorization: authorization.clone() });
+    let mut found = content.answers.get(&path).cloned().unwrap_or_else(|| Answer::status(404));
+    if let Some((wanted, otherwise)) = found.only_for.take()
+        && authorization != Some(wanted)
+    {
+        found = *otherwise;
+    }
+    found
+}
