@@ -116,9 +116,9 @@ impl Run {
         all
     }
 
-    /// The running steps of the given objects, for planning around them.
-    pub fn running(&self, scope: &BTreeSet<Address>) -> Vec<RunningStep> {
-        let in_scope = self.running.iter().filter(|(step, _)| scope.contains(&step.address));
+    /// The running steps of the objects that are concerned, for planning around them.
+    pub fn running(&self, is_concerned: impl Fn(&Address) -> bool) -> Vec<RunningStep> {
+        let in_scope = self.running.iter().filter(|(step, _)| is_concerned(&step.address));
         in_scope
             .map(|(_, running)| RunningStep {
                 step: running.seen.clone(),

@@ -324,7 +324,8 @@ impl Reconciler {
             Because::Drift | Because::Doubt => RefreshChoice::Due,
             _ => RefreshChoice::None,
         };
-        let running = self.run.running(&self.run.touching(&situation.addresses()));
+        let touching = self.run.touching(&situation.addresses());
+        let running = self.run.running(|address| touching.contains(address));
         let purpose =
             Purpose { running: running.clone(), max_failed_creates: Some(MAX_FAILED_CREATES), ..Purpose::default() };
         let mut planned = situation.plan(&self.engine, &Planning { refresh, ..self.planning.clone() }, purpose).await?;

@@ -152,7 +152,8 @@ impl NamespaceTask {
         let fingerprints = fingerprints(&index, &addresses);
         let mut options = PlanOptions {
             refresh: Refresh::Due(BTreeSet::new()),
-            running: self.run.running(&addresses),
+            // By name: of a family whose instances an expression tells, some may be known to their running step only.
+            running: self.run.running(|address| scope.names.contains(&address.name)),
             seed: self.context.engine.random.number(),
             namespace_terminating: index.is_terminating(),
             namespace_value: index.namespace_value().clone(),

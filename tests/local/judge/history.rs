@@ -382,7 +382,7 @@ impl History {
             let families = config.families.values().map(|family| &family.shared.address);
             let scope = config.instances.keys().chain(run.records().keys()).chain(families).cloned().collect();
             let scope = run.touching(&scope);
-            let running = run.running(&scope);
+            let running = run.running(|address| scope.contains(address));
             let recorded = run.records().clone();
             let options = PlanOptions {
                 mode: match (aim.towards_nothing, aim.only_reads) {
@@ -465,7 +465,7 @@ impl History {
     /// Now and then a person wants only a part, or has enough of it. What is under way is planned around as it is.
     fn aim(&mut self, config: &Config, run: &Run, is_troubled: bool) -> Aim {
         let mut aim = Aim::default();
-        let fresh = run.running(&run.records().keys().cloned().collect()).is_empty() && run.is_idle();
+        let fresh = run.running(|_| true).is_empty() && run.is_idle();
         if !is_troubled || !fresh {
             return aim;
         }

@@ -311,7 +311,7 @@ impl Stage {
         let run = &mut process.run;
         let mut scope: BTreeSet<Address> = config.instances.keys().chain(run.records().keys()).cloned().collect();
         scope = run.touching(&scope);
-        let running = run.running(&scope);
+        let running = run.running(|address| scope.contains(address));
         let planning = plan_options(options, &process.held, running.clone(), namespace.clone(), self.dice.number());
         let planned = execute::plan(&process.engine, &config, run.records(), &planning);
         let Some(made) = self.survive(planned).await else {
