@@ -134,6 +134,20 @@ pub trait ObjectWatcher: Send + Sync {
     fn is_watching(&self, namespace: &Arc<str>, address: &Address) -> bool;
 }
 
+/// What providers are to be ready for.
+#[derive(Clone, Copy, Debug)]
+pub struct Preparation<'a> {
+    /// The namespace whose objects are planned; `None`: a Provider is looked at for its own sake.
+    pub namespace: Option<&'a Arc<str>>,
+    /// The providers whose schemas are needed.
+    pub needed: &'a [Arc<Provider>],
+    /// Providers as they are given now: objects recorded under another version of one are called by these.
+    pub current: &'a [Arc<Provider>],
+    /// All settings that hold now in the namespace: its objects recorded under older ones of the same name are called
+    /// with these. Those of other namespaces have nothing to do with it.
+    pub settled: &'a [Arc<ProviderUse>],
+}
+
 /// Serves one or more resource types.
 ///
 /// All futures may be dropped only after their deadline: `apply` is never cancelled by us, so an implementation
@@ -142,10 +156,8 @@ pub trait Driver: Send + Sync {
     /// The schema of a type it serves, under one provider if it has several; `None` for any other type. Must not block.
     fn schema(&self, type_name: &str, provider: Option<&Provider>) -> Option<Arc<Schema>>;
 
-    /// Gets ready to serve these providers, so that their schemas are known. What cannot be made ready is told by
-    /// `fault`. `settled` are the settings that hold now: objects recorded under older ones of the same name are called
-    /// with these.
-    fn prepare<'a>(&'a self, _providers: &'a [Arc<Provider>], _settled: &'a [Arc<ProviderUse>]) -> BoxFuture<'a, ()> {
+    /// Gets ready to serve providers, so that their schemas are known. What cannot be made ready is told by `fault`.
+    fn prepare<'a>(&'a self, _preparation: Preparation<'a>) -> BoxFuture<'a, ()> {
         Box::pin(async {})
     }
 

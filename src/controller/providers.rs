@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use super::lease::Leadership;
 use super::retry;
 use crate::api;
-use crate::driver::Driver;
+use crate::driver::{Driver, Preparation};
 use crate::load::ProviderSpec;
 use crate::model::{Reason, Severity};
 use crate::process::{Clock, Random};
@@ -94,7 +94,8 @@ impl ProviderChecks {
         let (reason, message) = match fault {
             Some(problem) => (problem.reason, problem.message()),
             None => {
-                self.driver.prepare(std::slice::from_ref(&seen.spec.provider), &[]).await;
+                let this = std::slice::from_ref(&seen.spec.provider);
+                self.driver.prepare(Preparation { namespace: None, needed: this, current: this, settled: &[] }).await;
                 match self.driver.fault(&seen.spec.provider) {
                     Some(error) => {
                         let hint = error.hint.map(|hint| format!(" (hint: {hint})")).unwrap_or_default();

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 
-use super::{ApplyRequest, ApplyResponse, CallContext, CreateRecovery, Driver};
+use super::{ApplyRequest, ApplyResponse, CallContext, CreateRecovery, Driver, Preparation};
 use crate::model::{
-    Diagnostics, DriverError, ErrorKind, ObjectState, PlanRequest, PlanResponse, Provider, ProviderUse, RecordedObject,
-    Schema, Value,
+    Diagnostics, DriverError, ErrorKind, ObjectState, PlanRequest, PlanResponse, Provider, RecordedObject, Schema,
+    Value,
 };
 
 /// The schema and the checks of a driver, without its calls.
@@ -42,8 +42,8 @@ impl Driver for Offline {
         self.0.schema(type_name, provider)
     }
 
-    fn prepare<'a>(&'a self, providers: &'a [Arc<Provider>], settled: &'a [Arc<ProviderUse>]) -> BoxFuture<'a, ()> {
-        self.0.prepare(providers, settled)
+    fn prepare<'a>(&'a self, preparation: Preparation<'a>) -> BoxFuture<'a, ()> {
+        self.0.prepare(preparation)
     }
 
     fn fault(&self, provider: &Provider) -> Option<DriverError> {

@@ -18,7 +18,7 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use jiff::SignedDuration;
 
-use super::{ApplyRequest, ApplyResponse, CallContext, CreateRecovery, Driver};
+use super::{ApplyRequest, ApplyResponse, CallContext, CreateRecovery, Driver, Preparation};
 use crate::model::{
     Diagnostics, DriverError, ErrorKind, ObjectState, PlanRequest, PlanResponse, Provider, ProviderUse, RecordedObject,
     Schema, Value,
@@ -36,8 +36,8 @@ pub struct Providers {
     sessions: Sessions,
     /// What is known of each provider: it was asked once.
     served: Mutex<BTreeMap<Arc<str>, Known>>,
-    /// The settings that hold now, by the name of their `ProviderConfig`.
-    settled: Mutex<BTreeMap<Arc<str>, Arc<ProviderUse>>>,
+    /// The settings that hold now in each namespace.
+    settled: Mutex<BTreeMap<Arc<str>, Vec<Arc<ProviderUse>>>>,
     /// The providers that there are now, by name.
     current: Mutex<BTreeMap<Arc<str>, Arc<Provider>>>,
 }
@@ -62,18 +62,22 @@ impl Providers {
     }
 
     fn known(&self, provider: &Provider) -> Option<Known> {
-        let provider = self.current(provider);
+        let current = self.given(provider);
         let known = lock(&self.served).get(&provider.name).cloned();
-        known.filter(|known| *known.provider == *provider)
+        known.filter(|known| *known.provider == *current.as_deref().unwrap_or(provider))
     }
 
-    /// The provider of that name as it is given now; else as it was recorded.
-    fn current(&self, provider: &Provider) -> Arc<Provider> {
-        let current = lock(&self.current).get(&provider.name).cloned();
-        current.filter(|current| current.source == provider.source).unwrap_or_else(|| Arc::new(provider.clone()))
+    /// The provider of that name as it is given now.
+    fn given(&self, provider: &Provider) -> Option<Arc<Provider>> {
+        lock(&self.current).get(&provider.name).filter(|current| current.source == provider.source).cloned()
     }
 
-    /// The settings to call a provider with: those that hold now, when there are any of that name.
+    /// The same; else as it was recorded.
+    fn current(&self, provider: &Arc<Provider>) -> Arc<Provider> {
+        self.given(provider).unwrap_or_else(|| Arc::clone(provider))
+    }
+
+    /// The settings to call a provider with: those that hold now, when there are any of that name in the namespace.
     fn settings(&self, context: &CallContext) -> Result<Arc<ProviderUse>, DriverError> {
         let missing = || DriverError {
             kind: ErrorKind::Terminal,
@@ -82,9 +86,10 @@ impl Providers {
             hint: Some("add a document of kind Provider, named like what the type begins with".to_owned()),
         };
         let used = context.provider.as_ref().ok_or_else(missing)?;
-        let settled = lock(&self.settled).get(&used.name).cloned();
-        let used =
-            settled.filter(|settled| settled.provider.source == used.provider.source).unwrap_or_else(|| used.clone());
+        let same = |one: &&Arc<ProviderUse>| one.name == used.name && one.provider.source == used.provider.source;
+        let settled =
+            lock(&self.settled).get(&context.namespace).and_then(|settled| settled.iter().find(same).cloned());
+        let used = settled.unwrap_or_else(|| used.clone());
         let provider = self.current(&used.provider);
         if *provider == *used.provider {
             return Ok(used);
@@ -133,16 +138,14 @@ impl Driver for Providers {
         Some(served.resource(type_name).ok()??.outline.clone())
     }
 
-    fn prepare<'a>(&'a self, providers: &'a [Arc<Provider>], settled: &'a [Arc<ProviderUse>]) -> BoxFuture<'a, ()> {
+    fn prepare<'a>(&'a self, preparation: Preparation<'a>) -> BoxFuture<'a, ()> {
+        let Preparation { namespace, needed, current, settled } = preparation;
         async move {
-            {
-                let mut current = lock(&self.settled);
-                current.extend(settled.iter().map(|used| (used.name.clone(), Arc::clone(used))));
-                let mut providers = lock(&self.current);
-                providers.extend(settled.iter().map(|used| (used.provider.name.clone(), Arc::clone(&used.provider))));
+            lock(&self.current).extend(current.iter().map(|one| (one.name.clone(), Arc::clone(one))));
+            if let Some(namespace) = namespace {
+                lock(&self.settled).insert(Arc::clone(namespace), settled.to_vec());
             }
-            let all = providers.iter().map(|provider| self.current(provider));
-            let all: Vec<Arc<Provider>> = all.collect();
+            let all: Vec<Arc<Provider>> = needed.iter().map(|provider| self.current(provider)).collect();
             futures::future::join_all(all.iter().map(|provider| self.ask(provider))).await;
         }
         .boxed()
@@ -218,5 +221,44 @@ impl Driver for Providers {
 
     fn close(&self) -> BoxFuture<'_, ()> {
         self.sessions.close().boxed()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::driver::tests::context;
+    use crate::install::{InstallOptions, Installer};
+    use crate::process::SystemClock;
+
+    fn used(settings: &str) -> Arc<ProviderUse> {
+        let provider = serde_json::json!({"name": "cloud", "source": "registry.opentofu.org/acme/cloud"});
+        let provider = Arc::new(serde_json::from_value(provider).unwrap());
+        Arc::new(ProviderUse::new("cloud".into(), provider, Value::from(settings)))
+    }
+
+    #[tokio::test]
+    async fn settings_of_one_name_in_two_namespaces_have_nothing_to_do_with_each_other() {
+        let installer = Arc::new(Installer::new(InstallOptions::from_environment()));
+        let options = ProviderOptions { working_folder: None, installer };
+        let providers = Providers::new(options, Arc::new(SystemClock));
+        let called_with = |namespace: &str, recorded: &str| {
+            let context =
+                CallContext { namespace: namespace.into(), provider: Some(used(recorded)), ..context("cloud_disk") };
+            providers.settings(&context).unwrap().settings.clone()
+        };
+        for (namespace, settings) in [("shop", "of the shop"), ("bank", "of the bank")] {
+            let (namespace, settled) = (Arc::from(namespace), [used(settings)]);
+            let namespace = Some(&namespace);
+            providers.prepare(Preparation { namespace, needed: &[], current: &[], settled: &settled }).await;
+        }
+        // An object is called with what holds now where it lives, whatever it was recorded with.
+        assert_eq!(called_with("shop", "old"), Value::from("of the shop"));
+        assert_eq!(called_with("bank", "old"), Value::from("of the bank"));
+        assert_eq!(called_with("elsewhere", "old"), Value::from("old"));
+        // What was known once does not outlive its ProviderConfig.
+        let shop: Arc<str> = "shop".into();
+        providers.prepare(Preparation { namespace: Some(&shop), needed: &[], current: &[], settled: &[] }).await;
+        assert_eq!(called_with("shop", "old"), Value::from("old"));
     }
 }

@@ -11,9 +11,9 @@ use futures::stream::FuturesUnordered;
 
 use super::engine::Call;
 use super::{mask, publish};
-use crate::driver::{CallContext, Driver, Registry};
+use crate::driver::{CallContext, Driver, Preparation, Registry};
 use crate::execute::Engine;
-use crate::load::{Config, Timeouts};
+use crate::load::{Config, ProviderSpec, Timeouts};
 use crate::model::{
     Address, Diagnostics, DriverError, ErrorKind, ObjectState, PlanRequest, PlanResponse, Provider, ProviderUse,
     Recorded, Schema, Severity, Value,
@@ -89,10 +89,15 @@ async fn prepare(engine: &Engine, config: &Config, recorded: &Recorded) {
             needed.push(Arc::clone(provider));
         }
     }
-    let settled: Vec<Arc<ProviderUse>> = config.constant_providers().collect();
-    if !needed.is_empty() {
-        driver.prepare(&needed, &settled).await;
+    if needed.is_empty() {
+        return;
     }
+    let sound = |spec: &&Arc<ProviderSpec>| !spec.problems.iter().any(|one| one.severity == Severity::Error);
+    let current: Vec<Arc<Provider>> =
+        config.providers.values().filter(sound).map(|spec| Arc::clone(&spec.provider)).collect();
+    let settled: Vec<Arc<ProviderUse>> = config.constant_providers().collect();
+    let namespace = Some(&config.namespace);
+    driver.prepare(Preparation { namespace, needed: &needed, current: &current, settled: &settled }).await;
 }
 
 /// Asks until nothing is left to ask.

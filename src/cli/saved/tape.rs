@@ -8,10 +8,10 @@ use futures::future::BoxFuture;
 use sha2::{Digest as _, Sha256};
 
 use super::reply::{Kept, Reply, refused};
-use crate::driver::{ApplyRequest, ApplyResponse, CallContext, CreateRecovery, Driver};
+use crate::driver::{ApplyRequest, ApplyResponse, CallContext, CreateRecovery, Driver, Preparation};
 use crate::model::{
-    Diagnostics, DriverError, ErrorKind, ObjectState, PlanRequest, PlanResponse, Provider, ProviderUse, RecordedObject,
-    Schema, Value,
+    Diagnostics, DriverError, ErrorKind, ObjectState, PlanRequest, PlanResponse, Provider, RecordedObject, Schema,
+    Value,
 };
 use crate::store::codec;
 
@@ -121,8 +121,8 @@ impl Driver for Taped {
         self.inner.schema(type_name, provider)
     }
 
-    fn prepare<'a>(&'a self, providers: &'a [Arc<Provider>], settled: &'a [Arc<ProviderUse>]) -> BoxFuture<'a, ()> {
-        self.inner.prepare(providers, settled)
+    fn prepare<'a>(&'a self, preparation: Preparation<'a>) -> BoxFuture<'a, ()> {
+        self.inner.prepare(preparation)
     }
 
     fn fault(&self, provider: &Provider) -> Option<DriverError> {
