@@ -27,6 +27,7 @@ use semver::Version;
 use serde::Serialize;
 
 use crate::model::Provider;
+use crate::process::lock;
 use cache::Cache;
 use http::Http;
 use job::Job;
@@ -212,9 +213,4 @@ impl Installer {
 fn stamp(program: &Path) -> Option<Stamp> {
     let metadata = fs::metadata(program).ok()?;
     Some((metadata.modified().ok()?, metadata.len()))
-}
-
-/// A lock is never held over a wait, so a poisoned one holds what it should.
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }

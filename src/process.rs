@@ -3,12 +3,14 @@
 
 pub mod clock;
 pub mod command;
+mod lock;
 pub mod random;
 pub mod readiness;
 pub mod shutdown;
 pub mod telemetry;
 
 pub use clock::{Clock, SystemClock};
+pub use lock::lock;
 pub use random::{Random, SystemRandom};
 pub use readiness::{Gate, Readiness};
 pub use shutdown::Shutdown;

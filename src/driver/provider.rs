@@ -23,7 +23,7 @@ use crate::model::{
     Diagnostics, DriverError, ErrorKind, ObjectState, PlanRequest, PlanResponse, Provider, ProviderUse, RecordedObject,
     Schema, Value,
 };
-use crate::process::Clock;
+use crate::process::{Clock, lock};
 use object::Object;
 use served::Served;
 use sessions::Sessions;
@@ -125,11 +125,6 @@ impl Providers {
 fn unserved(provider: &Provider, context: &CallContext) -> DriverError {
     let message = format!("the provider `{}` has no type `{}`", provider.name, context.type_name);
     DriverError { kind: ErrorKind::Terminal, message, path: None, hint: None }
-}
-
-/// A lock is never held over a call, so a poisoned one holds what it should.
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
 impl Driver for Providers {

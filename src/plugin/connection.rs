@@ -1,7 +1,7 @@
 //! One plugin that is connected: how a call is made, bounded, and told apart when it fails.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use prost::Message;
@@ -9,6 +9,8 @@ use tokio::sync::{Semaphore, oneshot};
 use tokio::task::JoinSet;
 use tonic::transport::Channel;
 use tonic::{Code, Status};
+
+use crate::process::lock;
 
 use super::launch::{Launched, launch};
 use super::messages::{Empty, StdioData};
@@ -201,7 +203,7 @@ impl Connection {
     }
 
     fn detach(&self, task: impl Future<Output = ()> + Send + 'static) {
-        let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tasks = lock(&self.tasks);
         while tasks.try_join_next().is_some() {}
         tasks.spawn(task);
     }

@@ -1,10 +1,12 @@
 //! What a plugin writes. Its pipes are drained for as long as it lives, since a full one would block it. Its log goes
 //! to ours at `debug` and `trace`, never higher: it is written for the provider's authors, and may be about anything.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::sync::oneshot;
+
+use crate::process::lock;
 
 use super::Mask;
 use super::crash::{Crash, LastWords};
@@ -26,14 +28,14 @@ impl Output {
 
     /// What is to be told of the plugin's end.
     pub(super) fn crash(&self, status: Option<std::process::ExitStatus>) -> Crash {
-        self.last.lock().unwrap_or_else(PoisonError::into_inner).crash(status)
+        lock(&self.last).crash(status)
     }
 
     /// Takes one line, without its end.
     pub(super) fn line(&self, line: &str) {
         let line = (self.mask)(line);
         let provider = self.provider.as_str();
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = lock(&self.last);
         match Entry::parse(&line).filter(|_| !last.is_panicking()) {
             Some(entry) if entry.level == "trace" => tracing::trace!(provider, "{}", entry.text),
             Some(entry) => tracing::debug!(provider, level = entry.level, "{}", entry.text),

@@ -10,13 +10,13 @@ mod backoff;
 use std::collections::HashMap;
 use std::fs;
 use std::ops::Deref;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use tokio::sync::Notify;
 
-use crate::process::Clock;
+use crate::process::{Clock, lock};
 
 use super::{Client, PluginError};
 use backoff::Backoff;
@@ -300,8 +300,4 @@ fn resident(process: u32) -> Option<u64> {
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
     let kilobytes: u64 = line.split_whitespace().next()?.parse().ok()?;
     Some(kilobytes * 1024)
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -2,7 +2,7 @@
 
 use std::error::Error as _;
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use http::uri::PathAndQuery;
 use hyper_util::rt::TokioIo;
@@ -16,6 +16,8 @@ use tonic::client::Grpc;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Request, Status, Streaming};
 use tonic_prost::ProstCodec;
+
+use crate::process::lock;
 
 use super::handshake::Address;
 use super::tls::SERVER_NAME;
@@ -42,7 +44,7 @@ pub(super) async fn connect(address: &Address, tls: Option<ClientConfig>) -> io:
     };
     let only = Arc::new(Mutex::new(Some(TokioIo::new(stream))));
     let connector = tower::service_fn(move |_: http::Uri| {
-        let stream = only.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let stream = lock(&only).take();
         async move { stream.ok_or_else(|| io::Error::from(io::ErrorKind::NotConnected)) }
     });
     // The name is for the HTTP/2 headers; TLS is done by then.

@@ -7,13 +7,14 @@
 
 use std::collections::BTreeMap;
 use std::future::pending;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use futures::future::BoxFuture;
 use tokio::sync::watch;
 
 use crate::execute::{Journal, JournalError};
 use crate::model::{Address, Record, Recorded, Stored, Version};
+use crate::process::lock;
 use crate::store::{Loaded, Strings, Unreadable, codec};
 
 /// What is asked of the journal.
@@ -225,11 +226,6 @@ impl Journal for MemoryJournal {
 
 fn key(record: &Record) -> (Arc<str>, Address) {
     (record.namespace.clone(), record.address.clone())
-}
-
-/// A panic in a hook is the test's failure; it must not hide behind poisoned locks.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
