@@ -11,8 +11,7 @@ use std::sync::Arc;
 use crate::graph::{ActionGraph, build};
 use crate::load::Config;
 use crate::model::{
-    Action, Address, Change, DeposedKey, Diagnostics, ObjectStatus, Record, Recorded, RecordedObject, Stored, Value,
-    Version,
+    Action, Address, Change, DeposedKey, Diagnostics, Record, Recorded, RecordedObject, Stored, Version,
 };
 use crate::plan::inherit::{Subject, effective};
 use crate::plan::{EffectiveLifecycle, Plan, RunningStep};
@@ -123,43 +122,9 @@ pub(super) fn graph(text: &str) -> ActionGraph {
 }
 
 fn change(address: &Address, action: Action, forget: bool) -> Change {
-    Change {
-        address: address.clone(),
-        deposed: None,
-        type_name: "thing".into(),
-        action,
-        order: None,
-        forget,
-        hold_destroy: None,
-        because: None,
-        blocked: None,
-        message: String::new(),
-        waiting_for: Vec::new(),
-        replace_paths: Vec::new(),
-        drift: None,
-        before: None,
-        after: None,
-    }
+    Change { forget, ..Change::plain(address.clone(), "thing", action) }
 }
 
 fn recorded_object(dependencies: &[Address]) -> Arc<RecordedObject> {
-    Arc::new(RecordedObject {
-        value: Value::Null,
-        private: Arc::from([]),
-        identity: None,
-        schema_version: 0,
-        status: ObjectStatus::Ready,
-        dependencies: dependencies.into(),
-        create_before_destroy: false,
-        prevent_destroy: false,
-        skip_destroy: false,
-        awaits_postconditions: false,
-        hooks: Arc::default(),
-        hooks_pending: false,
-        provider_config: "".into(),
-        provider: None,
-        service_account: "".into(),
-        revision: crate::model::Revision::default(),
-        triggers: None,
-    })
+    Arc::new(RecordedObject { dependencies: dependencies.into(), ..RecordedObject::default() })
 }

@@ -109,6 +109,30 @@ pub struct Change {
     pub after: Option<Value>,
 }
 
+#[cfg(test)]
+impl Change {
+    /// A change of which nothing in particular is to be said; tests name what matters to them.
+    pub(crate) fn plain(address: Address, type_name: &str, action: Action) -> Self {
+        Self {
+            address,
+            deposed: None,
+            type_name: type_name.into(),
+            action,
+            order: None,
+            forget: false,
+            hold_destroy: None,
+            because: None,
+            blocked: None,
+            message: String::new(),
+            waiting_for: Vec::new(),
+            replace_paths: Vec::new(),
+            drift: None,
+            before: None,
+            after: None,
+        }
+    }
+}
+
 /// What a step does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]

@@ -70,23 +70,8 @@ mod tests {
     use crate::model::{Change, Reason};
 
     fn plan(reason: Reason) -> Plan {
-        let change = Change {
-            action: Action::Blocked,
-            blocked: Some(reason),
-            address: Address::single("b"),
-            deposed: None,
-            type_name: "thing".into(),
-            order: None,
-            forget: false,
-            hold_destroy: None,
-            because: None,
-            message: String::new(),
-            waiting_for: Vec::new(),
-            replace_paths: Vec::new(),
-            drift: None,
-            before: None,
-            after: None,
-        };
+        let blocked = Some(reason);
+        let change = Change { blocked, ..Change::plain(Address::single("b"), "thing", Action::Blocked) };
         let wants = BTreeMap::from([(Address::single("b"), Arc::from([Address::single("a")]))]);
         Plan { changes: vec![change], wants, ..Plan::default() }
     }

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use super::*;
-use crate::model::{Drift, ObjectStatus, Path, RecordedObject, ReplaceOrder};
+use crate::model::{Drift, Path, RecordedObject, ReplaceOrder};
 
 fn instance() -> Instance {
     Instance {
@@ -18,44 +18,13 @@ fn record() -> Record {
     let mut record = Record::empty("shop".into(), Address::single("app"), "u1".into(), "terraform_data".into());
     record.current = Some(Arc::new(RecordedObject {
         value: Value::map([("id", Value::from("i-1")), ("input", Value::from("x"))]),
-        private: Arc::from([]),
-        identity: None,
-        schema_version: 0,
-        status: ObjectStatus::Ready,
-        dependencies: Arc::from([]),
-        create_before_destroy: false,
-        prevent_destroy: false,
-        skip_destroy: false,
-        awaits_postconditions: false,
-        hooks: Arc::default(),
-        hooks_pending: false,
-        provider_config: "".into(),
-        provider: None,
-        service_account: "".into(),
-        revision: crate::model::Revision::default(),
-        triggers: None,
+        ..RecordedObject::default()
     }));
     record
 }
 
 fn change(action: Action) -> Change {
-    Change {
-        address: Address::single("app"),
-        deposed: None,
-        type_name: "terraform_data".into(),
-        action,
-        order: None,
-        forget: false,
-        hold_destroy: None,
-        because: None,
-        blocked: None,
-        message: String::new(),
-        waiting_for: Vec::new(),
-        replace_paths: Vec::new(),
-        drift: None,
-        before: None,
-        after: None,
-    }
+    Change::plain(Address::single("app"), "terraform_data", action)
 }
 
 fn blocked(reason: Reason, message: &str) -> Change {

@@ -23,23 +23,7 @@ struct Case {
 }
 
 fn change(address: &Address, action: Action) -> Change {
-    Change {
-        address: address.clone(),
-        deposed: None,
-        type_name: "terraform_data".into(),
-        action,
-        order: None,
-        forget: false,
-        hold_destroy: None,
-        because: None,
-        blocked: None,
-        message: String::new(),
-        waiting_for: Vec::new(),
-        replace_paths: Vec::new(),
-        drift: None,
-        before: None,
-        after: None,
-    }
+    Change::plain(address.clone(), "terraform_data", action)
 }
 
 fn member(address: Address, like: &As) -> (Address, bool, Change, Steps, Option<Record>) {
