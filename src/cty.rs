@@ -14,7 +14,6 @@ mod dynamic;
 mod error;
 mod nested;
 mod normalize;
-mod outline;
 mod plan_check;
 mod propose;
 mod record;

@@ -109,11 +109,6 @@ impl World {
         self.apply_to_all(None, &Event::Providers(providers));
     }
 
-    /// All Providers of the cluster.
-    pub fn providers(&self) -> Providers {
-        self.known().providers.clone()
-    }
-
     /// A namespace is gone.
     pub fn forget_namespace(&self, namespace: &str) {
         self.known().namespaces.remove(namespace);

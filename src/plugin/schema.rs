@@ -7,6 +7,8 @@ mod wire;
 
 use std::collections::BTreeMap;
 
+pub use crate::cty::schema::Nesting;
+
 use super::Protocol;
 use super::messages as raw;
 
@@ -107,21 +109,6 @@ pub struct NestedBlock {
     pub min_items: i64,
     /// At most so many; 0 is no limit.
     pub max_items: i64,
-}
-
-/// How many nested objects there are, and how they are told apart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Nesting {
-    /// One or none.
-    Single,
-    /// Always one; absent in the configuration, its attributes have no value.
-    Group,
-    /// By position.
-    List,
-    /// By their values.
-    Set,
-    /// By key.
-    Map,
 }
 
 /// The schema of what a resource type is found by.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::cty::schema::{Attribute, Block, NestedBlock, NestedType, Nesting, Schema, Shape};
+use crate::cty::schema::{Attribute, Block, NestedBlock, NestedType, Schema, Shape};
 use crate::cty::{Type, TypeError};
 use crate::model;
 use crate::plugin::schema as wire;
@@ -33,7 +33,7 @@ impl ResourceType {
 pub(super) fn block(told: &wire::Block) -> Result<Block, TypeError> {
     let nested = told.blocks.iter().map(|nested| {
         let made = NestedBlock {
-            nesting: nesting(nested.nesting),
+            nesting: nested.nesting,
             block: block(&nested.block)?,
             min_items: nested.min_items.max(0).unsigned_abs(),
             max_items: nested.max_items.max(0).unsigned_abs(),
@@ -53,7 +53,7 @@ fn attributes(told: &[wire::Attribute]) -> Result<BTreeMap<Arc<str>, Attribute>,
 
 fn attribute(told: &wire::Attribute) -> Result<Attribute, TypeError> {
     let shape = match &told.nested {
-        Some(nested) => Shape::Nested(NestedType::new(nesting(nested.nesting), attributes(&nested.attributes)?)),
+        Some(nested) => Shape::Nested(NestedType::new(nested.nesting, attributes(&nested.attributes)?)),
         None => Shape::Plain(Type::from_json(&told.r#type)?),
     };
     Ok(Attribute {
@@ -66,16 +66,6 @@ fn attribute(told: &wire::Attribute) -> Result<Attribute, TypeError> {
         deprecated: told.deprecated.then(|| told.deprecation_message.as_str().into()),
         ..Attribute::new(shape)
     })
-}
-
-fn nesting(told: wire::Nesting) -> Nesting {
-    match told {
-        wire::Nesting::Single => Nesting::Single,
-        wire::Nesting::Group => Nesting::Group,
-        wire::Nesting::List => Nesting::List,
-        wire::Nesting::Set => Nesting::Set,
-        wire::Nesting::Map => Nesting::Map,
-    }
 }
 
 fn identity_type(told: &wire::IdentitySchema) -> Result<(i64, Type), TypeError> {

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use super::schema::{self, ResourceType};
-use super::{lock, told};
+use super::told;
 use crate::cty::schema::Block;
 use crate::model::DriverError;
 use crate::plugin::schema::{IdentitySchema, ProviderSchema};
+use crate::process::lock;
 
 /// The schemas of a provider. One of a type is worked out when it is first needed: large providers have a thousand.
 #[derive(Debug)]

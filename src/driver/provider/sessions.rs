@@ -11,7 +11,7 @@ use super::served::Served;
 use super::told;
 use crate::cty::{self, msgpack};
 use crate::install::Installer;
-use crate::model::{DriverError, ErrorKind, Provider, ProviderUse, Severity};
+use crate::model::{DriverError, ErrorKind, Provider, ProviderUse};
 use crate::plugin::{Client, Key, Launch, Lease, Msgpack, PluginError, Pool, PoolSettings};
 use crate::process::Clock;
 
@@ -88,11 +88,11 @@ impl Sessions {
             if served.wants_to_be_asked() {
                 client.schema().await.map_err(|error| told::failed(&error))?;
             }
-            let mut said =
-                client.validate_provider_config(settings.clone()).await.map_err(|error| told::failed(&error))?;
-            if !said.iter().any(|one| one.severity == Severity::Error) {
-                said.extend(client.configure(settings).await.map_err(|error| told::failed(&error))?);
-            }
+            let said = match client.set_up(settings).await {
+                Ok(warnings) => warnings,
+                Err(PluginError::Refused { diagnostics, .. }) => diagnostics,
+                Err(error) => return Err(told::failed(&error)),
+            };
             match told::error(&said, &used.name) {
                 Some(error) => {
                     let message = format!("the provider `{}` cannot be configured: {}", used.name, error.message);
@@ -122,9 +122,7 @@ impl Sessions {
                 Some((name.to_string(), value))
             })
             .collect();
-        Client::start(&launch)
-            .await
-            .map_err(|error| DriverError { kind: ErrorKind::Unavailable, ..told::failed(&error) })
+        Client::start(&launch).await.map_err(|error| unavailable(&error))
     }
 
     /// Ends them all.
