@@ -73,7 +73,7 @@ fn usage(error: &clap::Error) -> ExitCode {
 fn run(command: Command, console: Console) -> anyhow::Result<Exit> {
     use commands as c;
     match command {
-        Command::Validate(args) => local_runtime()?.block_on(c::validate::run(&args, console)),
+        Command::Validate(args) => local_runtime()?.block_on(c::validate::run(args, console)),
         Command::Crds => c::crds::run(console),
         Command::Version(args) => c::version::run(&args, console),
         Command::Completion(args) => c::completion::run(&args, console),

@@ -188,7 +188,7 @@ pub async fn run(options: Options, shutdown: Shutdown) -> Result<(), ControllerE
 /// How providers are installed: as the environment says. Each has a folder of its own to run in.
 fn installing() -> ProviderOptions {
     let installer = Installer::new(InstallOptions::from_environment());
-    ProviderOptions { working_folder: None, installer: Arc::new(installer) }
+    ProviderOptions { working_folder: None, installer: Arc::new(installer), checks_only: false }
 }
 
 async fn connect(options: &Options) -> Result<Client, ControllerError> {

@@ -420,9 +420,8 @@ pub struct StateReleaseArgs {
 /// `purlin validate`.
 #[derive(Debug, Args)]
 pub struct ValidateArgs {
-    /// A folder, a YAML or JSON file, or `-` for standard input; may be given more than once.
-    #[arg(short = 'f', long = "filename", value_name = "DIR|FILE|-", required = true)]
-    pub filenames: Vec<PathBuf>,
+    #[command(flatten)]
+    pub files: FileArgs,
     /// How to print.
     #[arg(short = 'o', long, value_enum, default_value_t = Format::Text)]
     pub output: Format,

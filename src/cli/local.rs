@@ -128,11 +128,12 @@ pub async fn open_as_planned(
 }
 
 /// Checks files for `validate`: all that can be said without records, a cluster or an account. Everything counts as
-/// new, so what is told is wrong whatever exists.
-pub async fn check(sources: &[PathBuf], limits: Limits) -> Checked {
-    let wanted = read(sources);
+/// new, so what is told is wrong whatever exists. Providers are installed and started to be asked, but never configured.
+pub async fn check(files: &Files, limits: Limits) -> Checked {
+    let wanted = read(&files.sources);
     let kubernetes = KubernetesObject::local(OwnerScope::Fixed("validate".into()), Arc::new(SystemClock));
-    let engine = look::planning_engine(Registry::built_in(kubernetes).offline(), limits);
+    let drivers = Registry::built_in(kubernetes).with_providers(Arc::new(providers(files, true))).offline();
+    let engine = look::planning_engine(drivers, limits);
     let mut config = wanted.config;
     let resources = config.names().count();
     let families: Vec<Arc<Instance>> = config.families.values().map(|family| family.shared.clone()).collect();
@@ -148,6 +149,9 @@ pub async fn check(sources: &[PathBuf], limits: Limits) -> Checked {
     }
     let options = PlanOptions { namespace_value: wanted.namespace, ..PlanOptions::default() };
     let plan = execute::plan(&engine, &Arc::new(config), &Recorded::default(), &options).await.plan;
+    if let Some(providers) = engine.drivers.providers() {
+        providers.close().await;
+    }
     let mut diagnostics = wanted.problems;
     diagnostics.extend(plan.diagnostics);
     Checked { resources, diagnostics }
@@ -229,10 +233,15 @@ async fn drivers(files: &Files, owner: &str) -> anyhow::Result<Registry> {
         Some(path) => KubernetesObject::as_client(cluster::client_of(path).await?, scope, clock),
     };
     let published = PublishedFiles::beside(&files.state, owner);
+    let providers = Arc::new(providers(files, false));
+    Ok(Registry::built_in(kubernetes).publishing_to(Arc::new(published)).with_providers(providers))
+}
+
+/// The providers of files; with `checks_only` without their settings.
+fn providers(files: &Files, checks_only: bool) -> Providers {
     let installer = Arc::new(Installer::new(installing(files)));
-    let options = ProviderOptions { working_folder: std::env::current_dir().ok(), installer };
-    let providers = Providers::new(options, Arc::new(SystemClock));
-    Ok(Registry::built_in(kubernetes).publishing_to(Arc::new(published)).with_providers(Arc::new(providers)))
+    let options = ProviderOptions { working_folder: std::env::current_dir().ok(), installer, checks_only };
+    Providers::new(options, Arc::new(SystemClock))
 }
 
 /// How providers are installed for files: the lock stands beside the records.

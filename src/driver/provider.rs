@@ -235,7 +235,7 @@ mod tests {
     #[tokio::test]
     async fn settings_of_one_name_in_two_namespaces_have_nothing_to_do_with_each_other() {
         let installer = Arc::new(Installer::new(InstallOptions::from_environment()));
-        let options = ProviderOptions { working_folder: None, installer };
+        let options = ProviderOptions { working_folder: None, installer, checks_only: false };
         let providers = Providers::new(options, Arc::new(SystemClock));
         let called_with = |namespace: &str, recorded: &str| {
             let context =

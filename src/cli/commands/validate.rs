@@ -3,14 +3,17 @@
 use crate::cli::args::{Format, ValidateArgs};
 use crate::cli::failure::Exit;
 use crate::cli::json::{Diagnostics, FORMAT_VERSION};
+use crate::cli::options::Files;
 use crate::cli::output::Console;
 use crate::cli::situation::has_errors;
 use crate::cli::{json, local};
 use crate::execute::Limits;
 
 /// Runs the command. Text goes to standard output: the problems are the result here.
-pub async fn run(args: &ValidateArgs, console: Console) -> anyhow::Result<Exit> {
-    let checked = local::check(&args.filenames, Limits::default()).await;
+pub async fn run(args: ValidateArgs, console: Console) -> anyhow::Result<Exit> {
+    let files = Files::new(args.files, None);
+    files.require_sources("validate")?;
+    let checked = local::check(&files, Limits::default()).await;
     let problems = &checked.diagnostics;
     let failed = has_errors(problems);
     match args.output {

@@ -22,6 +22,8 @@ pub struct ProviderOptions {
     pub working_folder: Option<PathBuf>,
     /// Where their programs come from.
     pub installer: Arc<Installer>,
+    /// They are asked only what they can tell of a configuration: their settings are checked, and not used.
+    pub checks_only: bool,
 }
 
 /// The running providers.
@@ -88,8 +90,12 @@ impl Sessions {
             if served.wants_to_be_asked() {
                 client.schema().await.map_err(|error| told::failed(&error))?;
             }
-            let said = match client.set_up(settings).await {
-                Ok(warnings) => warnings,
+            let set_up = match self.options.checks_only {
+                true => client.validate_provider_config(settings).await,
+                false => client.set_up(settings).await,
+            };
+            let said = match set_up {
+                Ok(said) => said,
                 Err(PluginError::Refused { diagnostics, .. }) => diagnostics,
                 Err(error) => return Err(told::failed(&error)),
             };

@@ -146,3 +146,41 @@ fn what_is_wrong_is_told_where_it_is_and_the_rest_goes_on() {
         set-up: the settings `odd` are not valid: spec.config.region: there is no such argument
     "#]].assert_eq(&told);
 }
+
+#[test]
+fn what_is_checked_beforehand_is_told_with_its_place_and_configures_nobody() {
+    let sandbox = Sandbox::new();
+    install(&sandbox, &["random", "corner"]);
+    let resource = |name: &str, spec: &str| {
+        format!("---\napiVersion: purlin.dev/v1alpha1\nkind: Resource\nmetadata: {{ name: {name} }}\nspec:\n{spec}\n")
+    };
+    // This provider refuses to be configured so, which a check must not even try.
+    let settings = "---\napiVersion: purlin.dev/v1alpha1\nkind: ProviderConfig\nmetadata: { name: corner }\n\
+                    spec: { provider: { name: corner }, config: { fail: true } }\n";
+    sandbox.write("files/good.yaml", &(resource("good", "  type: corner_thing\n  config: { name: x }") + settings));
+    sandbox.ok(&["validate", "-f", "files"]);
+    assert_eq!(sandbox.run(&["plan", "-f", "files"]).code, Some(1));
+    let bad = [
+        resource("misspelt", "  type: random_pet\n  config:\n    lenght: 2"),
+        resource("mistyped", "  type: random_pet\n  config:\n    length: many"),
+        resource("missing", "  type: random_shuffle\n  config: {}"),
+        resource("refused", "  type: random_password\n  config:\n    length: 0"),
+        resource("no-type", "  type: random_cat\n  config: {}"),
+        resource("no-provider", "  type: cloud_disk\n  config: {}"),
+        resource("late", "  type: random_pet\n  config:\n    prefix: ${good.id}\n    length: ${good.id + 1}"),
+    ];
+    sandbox.write("files/bad.yaml", &bad.concat());
+    let ran = sandbox.run(&["validate", "-f", "files"]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    expect_test::expect![[r#"
+        error: files/bad.yaml:18: missing: spec.config.input: is required, but not set
+        error: files/bad.yaml:2: misspelt: spec.config.lenght: is no attribute of this type
+        hint: did you mean `length`?
+        error: files/bad.yaml:10: mistyped: spec.config.length: must be a number, not a text
+        error: files/bad.yaml:40: no-provider: spec.type: no provider serves the type `cloud_disk`
+        error: files/bad.yaml:33: no-type: spec.type: the provider `random` has no type `random_cat`
+        hint: `purlin provider schema random` lists the types that it has
+        error: files/bad.yaml:25: refused: spec.config.length: Invalid Attribute Value: Attribute length value must be at least 1, got: 0
+    "#]].assert_eq(&ran.stderr);
+    assert!(!sandbox.path("purlin.db").exists());
+}
