@@ -202,11 +202,12 @@ pub struct KeyRef {
     "message": "give either configMapRef or secretRef",
 }]))]
 pub struct Publish {
-    /// The ConfigMap to write. It must not exist, or be one that this Resource has written.
+    /// The ConfigMap to write. It must not exist, or be one that this Resource has written. In the name,
+    /// `${each.key}` or `${count.index}` give each instance of a family a copy of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub config_map_ref: Option<NameRef>,
     /// The Secret to write, the only place for sensitive values. It must not exist, or be one that this Resource has
-    /// written.
+    /// written. In the name, `${each.key}` or `${count.index}` give each instance of a family a copy of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret_ref: Option<NameRef>,
     /// What it holds: texts that may hold expressions, in which `self` is the object.

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use super::expression::Scope;
 use super::own::Own;
+use super::publish;
 use super::{Choice, Config, Each, Instance, Reference, Template};
 use crate::model::{Address, Diagnostic, Diagnostics, InstanceKey, Number, Path, Reason, Segment, Severity, Value};
 
@@ -214,14 +215,20 @@ impl Family {
             _ => None,
         };
         let each = value.zip(source).map(|(value, source)| Each { value: value.clone(), source: source.clone() });
-        Instance {
+        let mut instance = Instance {
             address: Address { name: self.shared.address.name.clone(), key },
             each: each.map(Arc::new),
             repetition: None,
             // What is wrong with the Resource is told once, of the Resource.
             problems: Vec::new(),
             ..Instance::clone(&self.shared)
-        }
+        };
+        let (publish, problems) = publish::of_instance(&self.shared.publish, &instance.address.key);
+        let (address, source) = (&instance.address, &instance.source);
+        let own = |problem| Diagnostic { address: Some(address.clone()), source: source.clone(), ..problem };
+        let problems = problems.into_iter().map(own).collect();
+        (instance.publish, instance.problems) = (publish, problems);
+        instance
     }
 
     /// The wanted instances, as far as they are known.

@@ -56,7 +56,7 @@ pub(super) fn claimed_twice(scene: &Scene<'_>) -> BTreeMap<Id, Diagnostic> {
             let (address, owner) = (scene.address(id), scene.address(owner));
             let what = format!("`{owner}` publishes {} `{}` as well", target.kind.as_str(), target.name);
             let hint = if address.name == owner.name {
-                "the instances of a family share the name: let another Resource read them all, and publish"
+                "name the copy of each instance with `${each.key}` or `${count.index}`, or let one Resource read them all"
             } else {
                 "publish under another name, or all keys by one of the two"
             };

@@ -65,6 +65,33 @@ fn copies_follow_the_object_and_go_with_it() {
 }
 
 #[test]
+fn each_instance_of_a_family_has_its_own_copy_which_goes_with_it() {
+    let _world = shared();
+    let ns = plane().namespace("publish-family");
+    may_edit(&ns);
+    let family = |keys: &str| {
+        let entry = "{ configMapRef: { name: \"out-${each.key}\" }, data: { id: \"${self.id}\" } }";
+        plane().apply(&["-n", &ns], &data("app", "one", &format!("forEach: {keys}\npublish: [{entry}]")));
+    };
+    family("[a, b]");
+    wait_ready(&ns, &["app"]);
+    let id = |key: &str| found(&ns, "configmap", &format!("out-{key}")).map(|copy| copy["data"]["id"].clone());
+    let (a, b) = (id("a").unwrap(), id("b").unwrap());
+    assert_ne!(a, b);
+    // `Z` makes no name: only that instance is refused.
+    family("[b, Z]");
+    wait_until("the copy of a went with it", LIMIT, || id("a").is_none());
+    let troubled = || resource(&ns, "app").unwrap()["status"]["instances"]["troubled"].to_string();
+    wait_until("Z is told", LIMIT, || troubled().contains("cannot be the name of a ConfigMap"));
+    assert_eq!(id("b").unwrap(), b);
+    family("[b]");
+    wait_ready(&ns, &["app"]);
+    plane().kubectl_ok(&["-n", &ns, "delete", "pres", "app"]);
+    wait_empty(&ns);
+    assert!(id("b").is_none());
+}
+
+#[test]
 fn a_target_that_is_not_ours_is_never_touched() {
     let _world = shared();
     let ns = plane().namespace("taken");

@@ -6,10 +6,10 @@ use super::{Draft, spec};
 use crate::api;
 use crate::load::expression::{Template, Variable};
 use crate::load::intern::Interner;
-use crate::load::publish::Publication;
-use crate::load::tree::Tree;
+use crate::load::publish::{NAME_HINT, Publication, is_subdomain, no_name, published_twice, reference_field};
+use crate::load::tree::{Node, Tree};
 use crate::load::{Inputs, Reference};
-use crate::model::{DataKind, DataRef, Reason};
+use crate::model::{DataKind, DataRef, Path, Reason};
 
 /// An entry of `spec.publish`, as written.
 #[derive(Clone, Debug, Default)]
@@ -48,9 +48,9 @@ impl Draft {
         let mut publications: Vec<Publication> = Vec::new();
         for (position, draft) in std::mem::take(&mut self.publish).into_iter().enumerate() {
             let at = spec(&["publish"]).index(position);
-            let (kind, place, name) = match (draft.config_map, draft.secret) {
-                (Some(name), None) => (DataKind::ConfigMap, "configMapRef", name),
-                (None, Some(name)) => (DataKind::Secret, "secretRef", name),
+            let (kind, name) = match (draft.config_map, draft.secret) {
+                (Some(name), None) => (DataKind::ConfigMap, name),
+                (None, Some(name)) => (DataKind::Secret, name),
                 (both, _) => {
                     let what = if both.is_some() { "it has two targets" } else { "it has no target" };
                     self.problem(Reason::InvalidManifest, at, what, "give it either `configMapRef` or `secretRef`");
@@ -58,15 +58,10 @@ impl Draft {
                 }
             };
             let target = DataRef { kind, name };
-            if !is_subdomain(&target.name) {
-                let what = format!("`{}` cannot be the name of a {}", target.name, kind.as_str());
-                let hint = "names consist of lower-case letters, digits, `-` and `.`";
-                self.problem(Reason::InvalidManifest, at.name(place).name("name"), what, hint);
-                continue;
-            }
+            let place = at.name(reference_field(kind)).name("name");
+            let Some(name) = self.target_name(&target, &place, interner) else { continue };
             if publications.iter().any(|other| other.target == target) {
-                let what = format!("{target} is published twice");
-                self.problem(Reason::InvalidManifest, at.name(place).name("name"), what, "put all keys into one entry");
+                self.problems.push(published_twice(&target, place));
                 continue;
             }
             let at = at.name("data");
@@ -83,21 +78,42 @@ impl Draft {
             references.extend(found);
             self.problems.extend(faults);
             self.refuse_undeclared(inputs, &data, &at);
-            publications.push(Publication { target, data, at });
+            let publication = Publication { target, name, data, at };
+            self.problems.extend(publication.check_name(self.count.is_some()));
+            publications.push(publication);
         }
         publications
     }
-}
 
-fn is_subdomain(name: &str) -> bool {
-    let plain = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
-    let label = |part: &str| {
-        let bytes = part.as_bytes();
-        bytes.first().is_some_and(plain)
-            && bytes.last().is_some_and(plain)
-            && bytes.iter().all(|byte| plain(byte) || *byte == b'-')
-    };
-    name.len() <= 253 && name.split('.').all(label)
+    /// What the name of a target is made of, where it is not the same for each instance. `None`: it cannot be a name.
+    fn target_name(&mut self, target: &DataRef, at: &Path, interner: &mut Interner) -> Option<Option<Template>> {
+        if !target.name.contains("${") {
+            if is_subdomain(&target.name) {
+                return Some(None);
+            }
+            self.problem(Reason::InvalidManifest, at.clone(), no_name(target), NAME_HINT);
+            return None;
+        }
+        let variables: &'static [Variable] = match (&self.count, &self.for_each) {
+            (Some(_), _) => &[Variable::Count],
+            (None, Some(_)) => &[Variable::Each],
+            (None, None) => {
+                let hint = "only the instances of a family have names with `${each.key}` or `${count.index}`";
+                let what = "it is an expression, and there is one object";
+                self.problem(Reason::InvalidManifest, at.clone(), what, hint);
+                return None;
+            }
+        };
+        let text = Tree { line: 0, node: Node::String(target.name.clone()) };
+        let (template, found, faults) = Template::parse(&text, at, variables, interner);
+        let (told, faulty) = (self.problems.len(), !faults.is_empty());
+        self.problems.extend(faults);
+        for reference in found {
+            let what = format!("it hangs on `{}`, and must be known before anything is made", reference.target);
+            self.problem(Reason::InvalidManifest, at.clone(), what, "use `${each.key}` or `${count.index}`");
+        }
+        (!faulty && self.problems.len() == told).then_some(Some(template))
+    }
 }
 
 fn is_key(key: &str) -> bool {

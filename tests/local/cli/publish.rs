@@ -35,6 +35,18 @@ fn the_example_of_the_documentation_publishes_what_it_says() {
 }
 
 #[test]
+fn the_instances_of_the_example_publish_under_names_of_their_own() {
+    let sandbox = Sandbox::new();
+    sandbox.write("files/tenant.yaml", fenced(include_str!("../../../docs/publish.md"), "yaml")[1]);
+    sandbox.ok(&["apply", "-f", "files", "--yes"]);
+    for (key, quota) in [("blue", "10 GiB"), ("green", "20 GiB")] {
+        let copy = copy(&sandbox, &format!("published/configmap-tenant-{key}.json"));
+        assert_eq!(copy["data"], serde_json::json!({"QUOTA": quota, "NAME": key}));
+    }
+    assert_eq!(sandbox.run(&["plan", "-f", "files", "--detailed-exitcode"]).code, Some(0), "nothing more to do");
+}
+
+#[test]
 fn a_file_that_is_not_ours_is_left_alone() {
     let sandbox = example();
     sandbox.ok(&["destroy", "--yes"]);
