@@ -9,7 +9,7 @@ use crate::load::intern::Interner;
 use crate::load::publish::{NAME_HINT, Publication, is_subdomain, no_name, published_twice, reference_field};
 use crate::load::tree::{Node, Tree};
 use crate::load::{Inputs, Reference};
-use crate::model::{DataKind, DataRef, Path, Reason};
+use crate::model::{DataKind, DataRef, Diagnostic, Diagnostics, Path, Reason};
 
 /// An entry of `spec.publish`, as written.
 #[derive(Clone, Debug, Default)]
@@ -59,7 +59,13 @@ impl Draft {
             };
             let target = DataRef { kind, name };
             let place = at.name(reference_field(kind)).name("name");
-            let Some(name) = self.target_name(&target, &place, interner) else { continue };
+            let name = match self.target_name(&target, &place, interner) {
+                Ok(name) => name,
+                Err(problems) => {
+                    self.problems.extend(problems);
+                    continue;
+                }
+            };
             if publications.iter().any(|other| other.target == target) {
                 self.problems.push(published_twice(&target, place));
                 continue;
@@ -85,34 +91,34 @@ impl Draft {
         publications
     }
 
-    /// What the name of a target is made of, where it is not the same for each instance. `None`: it cannot be a name.
-    fn target_name(&mut self, target: &DataRef, at: &Path, interner: &mut Interner) -> Option<Option<Template>> {
+    /// What the name of a target is made of, where it is not the same for each instance.
+    fn target_name(
+        &self,
+        target: &DataRef,
+        at: &Path,
+        interner: &mut Interner,
+    ) -> Result<Option<Template>, Diagnostics> {
+        let problem =
+            |what: String, hint: &str| Diagnostic::general(Reason::InvalidManifest, what).at(at.clone()).hint(hint);
         if !target.name.contains("${") {
-            if is_subdomain(&target.name) {
-                return Some(None);
-            }
-            self.problem(Reason::InvalidManifest, at.clone(), no_name(target), NAME_HINT);
-            return None;
+            let problem = || vec![problem(no_name(target), NAME_HINT)];
+            return if is_subdomain(&target.name) { Ok(None) } else { Err(problem()) };
         }
         let variables: &'static [Variable] = match (&self.count, &self.for_each) {
             (Some(_), _) => &[Variable::Count],
             (None, Some(_)) => &[Variable::Each],
             (None, None) => {
                 let hint = "only the instances of a family have names with `${each.key}` or `${count.index}`";
-                let what = "it is an expression, and there is one object";
-                self.problem(Reason::InvalidManifest, at.clone(), what, hint);
-                return None;
+                return Err(vec![problem("it is an expression, and there is one object".to_owned(), hint)]);
             }
         };
         let text = Tree { line: 0, node: Node::String(target.name.clone()) };
-        let (template, found, faults) = Template::parse(&text, at, variables, interner);
-        let (told, faulty) = (self.problems.len(), !faults.is_empty());
-        self.problems.extend(faults);
-        for reference in found {
+        let (template, found, mut problems) = Template::parse(&text, at, variables, interner);
+        problems.extend(found.into_iter().map(|reference| {
             let what = format!("it hangs on `{}`, and must be known before anything is made", reference.target);
-            self.problem(Reason::InvalidManifest, at.clone(), what, "use `${each.key}` or `${count.index}`");
-        }
-        (!faulty && self.problems.len() == told).then_some(Some(template))
+            problem(what, "use `${each.key}` or `${count.index}`")
+        }));
+        if problems.is_empty() { Ok(Some(template)) } else { Err(problems) }
     }
 }
 
