@@ -204,6 +204,7 @@ pub async fn open_records(target: &Cluster, console: Console) -> anyhow::Result<
         secrets: connection.secrets(target),
         resources: connection.resources(),
         recorded,
+        indexed: loaded.indexed,
     };
     Ok(Records { recorded: loaded.records, unreadable: loaded.unreadable, editor: Editor::Cluster(Box::new(editor)) })
 }
@@ -214,10 +215,15 @@ pub struct ClusterEditor {
     secrets: Secrets,
     resources: Api<Resource>,
     recorded: BTreeSet<Address>,
+    /// What the indexes of families name.
+    indexed: BTreeSet<Address>,
 }
 
 /// What was read at the beginning of the command.
-struct Read(BTreeSet<Address>);
+struct Read {
+    recorded: BTreeSet<Address>,
+    indexed: BTreeSet<Address>,
+}
 
 impl ResourceView for Read {
     fn metadata(&self, _: &str, _: &str) -> Option<ResourceMeta> {
@@ -225,8 +231,16 @@ impl ResourceView for Read {
     }
 
     fn recorded(&self, _: &str, name: &str) -> Vec<InstanceKey> {
-        self.0.iter().filter(|address| *address.name == *name).map(|address| address.key.clone()).collect()
+        keys(&self.recorded, name)
     }
+
+    fn indexed(&self, _: &str, name: &str) -> Vec<InstanceKey> {
+        keys(&self.indexed, name)
+    }
+}
+
+fn keys(all: &BTreeSet<Address>, name: &str) -> Vec<InstanceKey> {
+    all.iter().filter(|address| *address.name == *name).map(|address| address.key.clone()).collect()
 }
 
 impl ClusterEditor {
@@ -310,7 +324,8 @@ impl ClusterEditor {
     /// Takes an instance out of the index of its family, and the marks off the Resource with the last one.
     async fn release(&self, address: &Address, of: Option<&Resource>) -> anyhow::Result<()> {
         let uid = Arc::from(of.and_then(|resource| resource.metadata.uid.as_deref()).unwrap_or_default());
-        let journal = ClusterJournal::new(self.secrets.clone(), Arc::new(Read(self.recorded.clone())));
+        let view = Read { recorded: self.recorded.clone(), indexed: self.indexed.clone() };
+        let journal = ClusterJournal::new(self.secrets.clone(), Arc::new(view));
         journal.release(&self.namespace, address, &uid).await.map_err(|failure| refused(&failure))
     }
 }

@@ -1,6 +1,6 @@
 //! All namespaces: the index of each, where watches put events in and where the namespace's task takes them out.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{Notify, mpsc};
@@ -163,6 +163,12 @@ impl ResourceView for World {
 
     fn recorded(&self, namespace: &str, name: &str) -> Vec<InstanceKey> {
         let keys = |index: &Index| index.addresses(name).map(|address| address.key.clone()).collect();
+        self.with(namespace, keys).unwrap_or_default()
+    }
+
+    fn indexed(&self, namespace: &str, name: &str) -> Vec<InstanceKey> {
+        let names = BTreeSet::from([name.into()]);
+        let keys = |index: &Index| index.indexed(&names).map(|address| address.key.clone()).collect();
         self.with(namespace, keys).unwrap_or_default()
     }
 }

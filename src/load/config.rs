@@ -122,6 +122,11 @@ impl Instance {
         self.has_finalizer && self.record_annotation == self.uid
     }
 
+    /// Whether the Resource says that it has a record. An annotation that names another Resource counts as absent.
+    pub fn says_it_is_recorded(&self) -> bool {
+        !self.record_annotation.is_empty() && self.record_annotation == self.uid
+    }
+
     /// Whether the object stays when it is not wanted any more.
     pub fn keeps_object(&self) -> bool {
         self.deletion_policy == DeletionPolicy::Orphan || !self.policies.delete

@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::{Held, Mode, PlanOptions, RunningStep};
+use super::{Held, Mode, PlanOptions};
 use crate::load::{Config, Expansion, Family, Instance};
 use crate::model::{
     Address, Diagnostic, Diagnostics, InstanceKey, Reason, Record, Recorded, RecordedObject, Severity, Stored,
@@ -54,15 +54,14 @@ pub fn find(config: &Config, recorded: &Recorded, options: &PlanOptions) -> Move
         let uid = config.resource(to).map_or_else(|| Arc::from(""), |resource| resource.uid.clone());
         found.moves.push(Move { from: from.clone(), to: Address::clone(to), uid, back });
     }
-    if options.mode != Mode::Normal || recorded.is_empty() {
+    if options.mode != Mode::Normal || (recorded.is_empty() && options.indexed.is_empty()) {
         return found;
     }
     let after = match found.moves.is_empty() {
         true => Cow::Borrowed(recorded),
         false => Cow::Owned(carried(recorded, &found.moves)),
     };
-    let (held, running) = (&options.held, &options.running);
-    let mut search = Search { config, recorded: &after, held, running, found, claims: BTreeMap::new() };
+    let mut search = Search { config, recorded: &after, options, found, claims: BTreeMap::new() };
     for (address, instance) in config.instances.iter().filter(|(_, instance)| instance.is_wanted()) {
         search.look_for(address, instance);
     }
@@ -98,10 +97,7 @@ struct Claim {
 struct Search<'a> {
     config: &'a Config,
     recorded: &'a Recorded,
-    /// Objects that must wait, whatever it is for.
-    held: &'a BTreeMap<Address, Held>,
-    /// Steps under way.
-    running: &'a [RunningStep],
+    options: &'a PlanOptions,
     found: Moves,
     claims: BTreeMap<Address, Vec<Claim>>,
 }
@@ -118,6 +114,16 @@ impl<'a> Search<'a> {
 
     fn look_for(&mut self, address: &Address, instance: &Instance) {
         let explicit = self.named(address, &instance.moved_from);
+        if instance.import.is_none() && (self.is_lost(address) || self.has_lost_all(instance)) {
+            // The object of the lost record belongs here, so nothing else does before somebody has looked for it.
+            let leaves = |from: &&Address| self.record(from).is_some() && !lives(self.config, from);
+            let leaving: Vec<&Address> = explicit.iter().filter(leaves).collect();
+            for from in leaving {
+                let message = format!("it is moved to `{address}` once it is settled what became of the record there");
+                self.hold(from, Reason::MoveBlocked, message);
+            }
+            return;
+        }
         let occupied = self.record(address).is_some();
         let told = explicit.iter().map(|from| (from, true));
         // Of a Resource with an error nobody knows which keys it is to have.
@@ -128,6 +134,13 @@ impl<'a> Search<'a> {
             if !occupied && !self.recorded.contains_key(from) && self.is_unreadable(from) {
                 let message = format!("what is recorded of `{from}` cannot be read, so it is not moved here yet");
                 return self.hold(address, Reason::MoveBlocked, message);
+            }
+            if !occupied && instance.import.is_none() && self.is_lost(from) {
+                let message = format!(
+                    "the index of the family says that `{from}` has a record, and there is none: what belongs here may \
+                     be its object; once it is sure that there is none, run `purlin state rm {from}`"
+                );
+                return self.hold(address, Reason::RecordMissing, message);
             }
             let Some(record) = self.record(from) else { continue };
             let problem = |what: String, hint: &str| Diagnostic::warning(address, Reason::MoveBlocked, what).hint(hint);
@@ -154,7 +167,7 @@ impl<'a> Search<'a> {
                 let message = format!("`{from}` still has a Resource that wants it, so it is not moved here yet");
                 return self.hold(address, Reason::MoveBlocked, message);
             }
-            if let Some(held) = self.held.get(address).cloned() {
+            if let Some(held) = self.options.held.get(address).cloned() {
                 self.found.held.insert(from.clone(), held);
                 return;
             }
@@ -171,7 +184,7 @@ impl<'a> Search<'a> {
     }
 
     fn is_running(&self, address: &Address) -> bool {
-        self.running.iter().any(|running| running.step.address == *address)
+        self.options.running.iter().any(|running| running.step.address == *address)
     }
 
     /// Whoever claims an object alone gets it. When several do, nobody does: a wrong guess would destroy it.
@@ -193,7 +206,23 @@ impl<'a> Search<'a> {
 
     /// Something is recorded there, and nobody knows what.
     fn is_unreadable(&self, address: &Address) -> bool {
-        self.held.get(address).is_some_and(|held| held.reason == Reason::RecordUnreadable)
+        self.options.held.get(address).is_some_and(|held| held.reason == Reason::RecordUnreadable)
+    }
+
+    /// It had a record, and has none any more.
+    fn is_lost(&self, address: &Address) -> bool {
+        self.options.indexed.contains(address) && !self.recorded.contains_key(address)
+    }
+
+    /// The Resource says that it has a record, and there is none of any of its instances.
+    fn has_lost_all(&self, instance: &Instance) -> bool {
+        let name = &instance.address.name;
+        let is_own = |address: &Address| address.name == *name;
+        let from = || Address::single(name.clone())..;
+        let has_traces = self.recorded.range(from()).next().is_some_and(|(address, _)| is_own(address))
+            || self.options.indexed.range(from()).next().is_some_and(is_own)
+            || self.options.running.iter().any(|running| is_own(&running.step.address));
+        instance.says_it_is_recorded() && !has_traces
     }
 
     /// While it is not known which instances a family has, nobody can tell what of the objects that are to be moved
@@ -238,13 +267,23 @@ impl<'a> Search<'a> {
             InstanceKey::All | InstanceKey::Index(_) | InstanceKey::Key(_) => Vec::new(),
             InstanceKey::None => {
                 // A record that holds nothing is nothing to be moved.
-                let of_name = self.recorded.range(at(InstanceKey::None)..).map(|(address, _)| address);
-                let of_name = of_name.take_while(|a| a.name == *name).filter(|a| a.is_instance());
-                let mut keyed = of_name.filter(|address| self.record(address).is_some());
+                let from = at(InstanceKey::None);
+                let recorded = self.recorded.range(from.clone()..).map(|(address, _)| address);
+                let indexed = self.options.indexed.range(from..);
+                let keyed = |a: &&Address| a.is_instance() && (self.record(a).is_some() || self.is_lost(a));
+                let of_name = |a: &&Address| a.name == *name;
+                let all: BTreeSet<&Address> =
+                    recorded.take_while(of_name).chain(indexed.take_while(of_name)).filter(keyed).collect();
+                // Leftovers of an instance that is gone stay where they are: what lives is what moves.
+                let lives = |a: &&Address| {
+                    self.is_lost(a) || self.record(a).is_some_and(|r| r.current.is_some() || r.intent.is_some())
+                };
+                let living: Vec<&Address> = all.iter().copied().filter(lives).collect();
+                let of_those = if living.is_empty() { all.into_iter().collect() } else { living };
                 let first = at(InstanceKey::Index(0));
-                match (keyed.next(), keyed.next()) {
-                    (Some(only), None) => vec![only.clone()],
-                    _ if self.record(&first).is_some() => vec![first],
+                match of_those[..] {
+                    [only] => vec![only.clone()],
+                    _ if of_those.contains(&&first) => vec![first],
                     _ => Vec::new(),
                 }
             }
@@ -270,8 +309,8 @@ impl<'a> Search<'a> {
         let recorded = open.find(|(address, Stored { record, .. })| {
             *address == from || objects(record).any(|object| names(object)) || intended(record)
         });
-        let coming = |running: &&'a RunningStep| running.recorded.as_ref().is_some_and(|object| names(object));
-        let running = || self.running.iter().find(coming).map(|running| &running.step.address);
+        let coming = |running: &&'a super::RunningStep| running.recorded.as_ref().is_some_and(|object| names(object));
+        let running = || self.options.running.iter().find(coming).map(|running| &running.step.address);
         recorded.map(|(address, _)| address).or_else(running)
     }
 }
@@ -412,6 +451,7 @@ pub fn carried(recorded: &Recorded, moves: &[Move]) -> Recorded {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::load::source::read_texts;
     use crate::model::Version;
     use crate::plan::tests::world::object;
 
@@ -457,6 +497,30 @@ mod tests {
         assert_eq!(told(&renamed), ["b: z", "z[0]: ", "z[1]: "]);
         let user = renamed[&Address::single("b")].record.current.as_ref().unwrap();
         assert_eq!(*user.dependencies, [Address::whole("z")]);
+    }
+
+    #[test]
+    fn nothing_is_made_where_the_object_of_a_lost_record_may_belong() {
+        let resource = |spec: &str| {
+            let head = "apiVersion: purlin.dev/v1alpha1\nkind: Resource\nmetadata: {name: a}\n";
+            read_texts(&[("f.yaml", &format!("{head}spec: {{type: thing, {spec}}}\n"))]).config
+        };
+        let found = |spec: &str, records: &[&str], index: &[&str]| {
+            let records: Vec<(&str, &[&str])> = records.iter().map(|address| (*address, &[] as &[&str])).collect();
+            let indexed = index.iter().map(|address| address.parse().unwrap()).collect();
+            let found = find(&resource(spec), &recorded(&records), &PlanOptions { indexed, ..PlanOptions::default() });
+            let held = found.held.iter().map(|(address, held)| format!("{address} {}", held.reason));
+            held.chain(found.moves.iter().map(|one| format!("{} -> {}", one.from, one.to))).collect::<Vec<_>>()
+        };
+        assert_eq!(found("count: 2", &["a[1]"], &["a", "a[1]"]), ["a[0] RecordMissing"]);
+        assert_eq!(found("forEach: [x]", &[], &["a"]), [r#"a["x"] RecordMissing"#]);
+        assert_eq!(found("config: {}", &[], &["a[0]"]), ["a RecordMissing"]);
+        assert_eq!(found("config: {}", &["a[1]"], &["a[0]", "a[1]"]), ["a RecordMissing"]);
+        // What is there is moved, and what is lost is no part of that.
+        assert_eq!(found("config: {}", &["a[0]"], &["a[0]", "a[1]"]), ["a[0] -> a"]);
+        assert_eq!(found("count: 2", &["a[0]"], &["a[0]", "a[1]"]), [] as [&str; 0]);
+        // Nor does anything else take its place.
+        assert_eq!(found("config: {}", &["a[1]"], &["a", "a[1]"]), [] as [&str; 0]);
     }
 
     #[test]

@@ -136,8 +136,7 @@ fn lost_record(scene: &Scene<'_>, subject: Subject<'_>) -> Option<Diagnostic> {
     if scene.options.indexed.contains(address) {
         return lost("the index of the family says that it has a record, and there is none: an object may exist");
     }
-    let is_marked = !instance.record_annotation.is_empty() && instance.record_annotation == instance.uid;
-    if is_marked && !scene.has_traces(&address.name) {
+    if instance.says_it_is_recorded() && !scene.has_traces(&address.name) {
         return lost("the Resource says that it has a record, and there is none: an object may exist");
     }
     None

@@ -5,6 +5,8 @@
 //! the marks off, then removes the record. The index of a family follows the same order as the marks: an instance
 //! enters it after its record is made and before anything is called, and leaves it before its record is removed. So an
 //! instance that the index names and that has no record has lost it for certain, and no crash can look like that.
+//! An object without a key that stands beside instances of the same Resource is in their index as well: the marks alone
+//! would not tell which of them had a record.
 
 mod family;
 mod marks;
@@ -23,7 +25,7 @@ use crate::store::secrets::{Failure, Patience, Secrets};
 
 pub use marks::{FINALIZER, Marked, RECORD_ANNOTATION, ResourceMeta};
 
-use family::Households;
+use family::{Households, Siblings};
 use marks::Marks;
 
 /// What the controller knows from its watches. Everything here may be late: it saves requests, and is never what a
@@ -34,6 +36,9 @@ pub trait ResourceView: Send + Sync {
 
     /// The instances of a Resource that have a record.
     fn recorded(&self, namespace: &str, name: &str) -> Vec<InstanceKey>;
+
+    /// The instances that the index of a Resource names; nothing when it has none.
+    fn indexed(&self, namespace: &str, name: &str) -> Vec<InstanceKey>;
 }
 
 /// Records of Resources in a cluster.
@@ -154,7 +159,16 @@ impl ClusterJournal {
                 Marked::Gone => return Err(Failure::Conflict),
             }
         }
-        members.join(&self.secrets, address, uid, Patience::SHORT).await
+        let siblings = self.siblings(namespace, address);
+        members.join(&self.secrets, address, uid, &siblings, Patience::SHORT).await
+    }
+
+    fn siblings(&self, namespace: &str, address: &Address) -> Siblings {
+        let at = |key| Address { name: address.name.clone(), key };
+        Siblings {
+            recorded: self.view.recorded(namespace, &address.name).into_iter().map(at).collect(),
+            indexed: self.view.indexed(namespace, &address.name).into_iter().map(at).collect(),
+        }
     }
 
     /// The same backwards, before a record is removed.
@@ -167,8 +181,9 @@ impl ClusterJournal {
     ) -> Result<(), Failure> {
         let home = self.households.of(namespace, &address.name);
         let mut members = home.enter(address, false).await;
-        members.leave(&self.secrets, address, uid, patience).await?;
-        if !members.others(address, self.view.recorded(namespace, &address.name)) {
+        let siblings = self.siblings(namespace, address);
+        members.leave(&self.secrets, address, uid, &siblings, patience).await?;
+        if !members.others(address, &siblings) {
             // Marks that the view does not show may be there all the same, put on a moment ago.
             let known = self.view.metadata(namespace, &address.name).filter(ResourceMeta::is_marked);
             self.marks.remove(namespace, &address.name, uid, known, patience).await?;
@@ -180,8 +195,12 @@ impl ClusterJournal {
     }
 
     fn is_settled(&self, record: &Record) -> bool {
-        let known = self.view.metadata(&record.namespace, &record.address.name);
-        record.address.key == InstanceKey::None && known.is_some_and(|meta| meta.uid == *record.uid && meta.is_marked())
+        let Record { namespace, address, uid, .. } = record;
+        let known = self.view.metadata(namespace, &address.name);
+        let indexed = self.view.indexed(namespace, &address.name);
+        address.key == InstanceKey::None
+            && known.is_some_and(|meta| meta.uid == **uid && meta.is_marked())
+            && (indexed.is_empty() || indexed.contains(&address.key))
     }
 }
 

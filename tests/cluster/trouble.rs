@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use crate::controller::Controller;
-use crate::controlplane::wait_until;
+use crate::controlplane::{wait_for, wait_until};
 use crate::installation::*;
 use crate::proxy::{Proxy, Trouble};
 
@@ -239,6 +239,50 @@ fn a_lost_record_of_one_instance_stops_that_instance_alone() {
     assert_eq!(made(&ns).len(), 4);
     plane().kubectl_ok(&["-n", &ns, "delete", "pres", "web", "--timeout=60s"]);
     assert!(made(&ns).is_empty() && records(&ns).is_empty());
+    plane().helm_ok(&["upgrade", "purlin", chart(), "-n", NAMESPACE, "--set", "replicas=0", "--wait"]);
+}
+
+#[test]
+fn a_lost_record_without_a_key_is_noticed_beside_one_that_has_a_key() {
+    let _world = exclusive();
+    let ns = with_rights("lostkeyless");
+    let _controller = Controller::start(plane());
+    let web = |more: &str| {
+        format!(
+            "---\napiVersion: purlin.dev/v1alpha1\nkind: Resource\nmetadata: {{ name: web }}\nspec:\n  type: \
+             kubernetes_object\n  lifecycle: {{ preventDestroy: true }}\n{more}  config:\n    manifest: {{ apiVersion: v1, kind: \
+             ConfigMap, metadata: {{ generateName: web-, labels: {{ of: web }} }} }}\n"
+        )
+    };
+    plane().apply(&["-n", &ns], &web("  count: 2\n"));
+    wait_ready(&ns, &["web"]);
+    let before = made(&ns);
+    // `web[0]` loses its key, and `web[1]` is protected.
+    plane().apply(&["-n", &ns], &web(""));
+    wait_until("its object has no key any more", LIMIT, || !addresses(&ns).contains(&"\"web[0]\"".to_owned()));
+    let is_single = |secret: &serde_json::Value| secret["metadata"]["annotations"]["purlin.dev/address"] == "web";
+    let is_record = |secret: &serde_json::Value| secret["metadata"]["labels"]["purlin.dev/record"] == "head";
+    let all = records(&ns);
+    let record = all.iter().find(|secret| is_single(secret) && is_record(secret)).unwrap();
+    let record = record["metadata"]["name"].as_str().unwrap().to_owned();
+    plane().kubectl_ok(&["delete", "validatingadmissionpolicybinding", &format!("purlin-records-{NAMESPACE}")]);
+    wait_until("the policy is off", LIMIT, || {
+        plane().kubectl(&["-n", NAMESPACE, "delete", "secret", &record]).status.success()
+    });
+    wait_until("it is noticed", LIMIT, || {
+        resource(&ns, "web").unwrap()["status"].to_string().contains("RecordMissing")
+    });
+    // Nor is the first of a family made in its place.
+    plane().apply(&["-n", &ns], &web("  count: 2\n"));
+    let lost = wait_for("web[0] is told", LIMIT, || {
+        let ready = condition(&resource(&ns, "web")?, "Ready")?;
+        ready["message"].as_str().filter(|message| message.contains("web[0]")).map(str::to_owned)
+    });
+    assert!(lost.contains("says that `web` has a record, and there is none"), "{lost}");
+    assert_eq!(made(&ns), before, "nothing was made");
+    crate::command_line::ok(&["state", "rm", "web", "--yes", "-n", &ns]);
+    wait_ready(&ns, &["web"]);
+    assert_eq!(made(&ns).len(), 3, "only now a new one was made");
     plane().helm_ok(&["upgrade", "purlin", chart(), "-n", NAMESPACE, "--set", "replicas=0", "--wait"]);
 }
 

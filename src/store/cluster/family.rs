@@ -84,6 +84,12 @@ fn take_from(ordered: &mut Vec<Address>, address: &Address) {
     }
 }
 
+/// What the watches have shown of the instances of a Resource.
+pub(super) struct Siblings {
+    pub(super) recorded: Vec<Address>,
+    pub(super) indexed: Vec<Address>,
+}
+
 /// The right to decide.
 pub(super) struct Members<'h> {
     home: &'h Household,
@@ -118,11 +124,28 @@ impl Members<'_> {
     }
 
     /// Whether the Resource has a record besides that of `address`.
-    pub(super) fn others(&self, address: &Address, recorded: Vec<InstanceKey>) -> bool {
+    pub(super) fn others(&self, address: &Address, siblings: &Siblings) -> bool {
         let indexed = self.state.index.iter().flat_map(|(instances, _)| instances);
-        let recorded = recorded.into_iter().map(|key| Address { name: address.name.clone(), key });
         self.state.live.iter().chain(indexed).any(|other| other != address)
-            || recorded.into_iter().any(|other| other != *address && self.state.gone.binary_search(&other).is_err())
+            || siblings.recorded.iter().any(|other| other != address && !self.is_gone(other))
+    }
+
+    fn is_gone(&self, address: &Address) -> bool {
+        self.state.gone.binary_search(address).is_ok()
+    }
+
+    fn has_record(&self, address: &Address, siblings: &Siblings) -> bool {
+        self.state.live.binary_search(address).is_ok()
+            || (siblings.recorded.contains(address) && !self.is_gone(address))
+    }
+
+    /// Whether the object without a key is one of several: then the index names it, too.
+    fn is_one_of_several(&self, siblings: &Siblings) -> bool {
+        let known = self.state.index.iter().flat_map(|(instances, _)| instances).chain(&self.state.live);
+        let seen = siblings.recorded.iter().chain(&siblings.indexed).filter(|other| !self.is_gone(other));
+        known.chain(seen).any(|other| other.key != InstanceKey::None)
+            || siblings.indexed.iter().any(|other| other.key == InstanceKey::None)
+            || self.state.index.as_ref().is_some_and(|(instances, _)| !instances.is_empty())
     }
 
     /// The instance has a record, and is to be in the index.
@@ -131,10 +154,11 @@ impl Members<'_> {
         secrets: &Secrets,
         address: &Address,
         uid: &Arc<str>,
+        siblings: &Siblings,
         patience: Patience,
     ) -> Result<(), Failure> {
         self.state.has_record(address);
-        self.settle(secrets, address, uid, true, patience).await
+        self.settle(secrets, (address, true), uid, siblings, patience).await
     }
 
     /// The record of the instance is about to go.
@@ -143,9 +167,10 @@ impl Members<'_> {
         secrets: &Secrets,
         address: &Address,
         uid: &Arc<str>,
+        siblings: &Siblings,
         patience: Patience,
     ) -> Result<(), Failure> {
-        self.settle(secrets, address, uid, false, patience).await?;
+        self.settle(secrets, (address, false), uid, siblings, patience).await?;
         self.state.has_no_record(address);
         Ok(())
     }
@@ -183,29 +208,38 @@ impl Members<'_> {
     async fn settle(
         &mut self,
         secrets: &Secrets,
-        address: &Address,
+        (address, wanted): (&Address, bool),
         uid: &Arc<str>,
-        wanted: bool,
+        siblings: &Siblings,
         patience: Patience,
     ) -> Result<(), Failure> {
-        if address.key == InstanceKey::None {
+        if address.key == InstanceKey::None && !self.is_one_of_several(siblings) {
             return Ok(());
         }
+        let single = Address::single(address.name.clone());
         let mut wishes = std::mem::take(&mut *self.home.announced());
         wishes.insert(address.clone(), wanted);
+        let single_has_record = wishes.get(&single) != Some(&false) && self.has_record(&single, siblings);
+        if single_has_record {
+            wishes.insert(single.clone(), true);
+        }
         for _ in 0..ATTEMPTS {
             let (before, base) = self.index(secrets, patience).await?;
-            if wishes.iter().all(|(address, wanted)| before.contains(address) == *wanted) {
-                self.state.index = Some((before, base));
-                return Ok(());
-            }
-            let mut instances = before;
+            let mut instances = before.clone();
             for (address, wanted) in &wishes {
                 if *wanted {
                     instances.insert(address.clone())
                 } else {
                     instances.remove(address)
                 };
+            }
+            // Alone, the marks of the Resource say all there is to say of it.
+            if single_has_record && instances.iter().all(|instance| *instance == single) {
+                instances.clear();
+            }
+            if instances == before {
+                self.state.index = Some((before, base));
+                return Ok(());
             }
             match self.write(secrets, &instances, uid, base, patience).await {
                 Ok(version) => {

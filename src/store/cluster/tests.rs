@@ -15,6 +15,7 @@ use crate::store::fake::{Fault, Shared, secrets, server};
 struct View {
     metadata: Mutex<Option<ResourceMeta>>,
     recorded: Mutex<Vec<InstanceKey>>,
+    indexed: Mutex<Vec<InstanceKey>>,
 }
 
 impl ResourceView for View {
@@ -24,6 +25,10 @@ impl ResourceView for View {
 
     fn recorded(&self, _: &str, _: &str) -> Vec<InstanceKey> {
         self.recorded.lock().unwrap().clone()
+    }
+
+    fn indexed(&self, _: &str, _: &str) -> Vec<InstanceKey> {
+        self.indexed.lock().unwrap().clone()
     }
 }
 
@@ -187,6 +192,61 @@ async fn a_family_has_an_index_and_one_pair_of_marks() {
     assert_eq!((scene.secrets(), &scene.resource()["finalizers"]), (2, &json!([FINALIZER])));
     scene.journal.erase(last, version.unwrap()).await.unwrap();
     assert_eq!((scene.secrets(), &scene.resource()["finalizers"]), (0, &json!([])));
+}
+
+async fn index(scene: &Scene) -> Vec<String> {
+    let family = scene.journal.secrets().get_family("shop", "web", Patience::SHORT).await.unwrap();
+    family.iter().flat_map(|family| family.instances.iter().map(ToString::to_string)).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_without_a_key_is_in_the_index_of_those_that_have_one_and_is_the_last_to_need_none() {
+    let scene = scene();
+    let single = first_intent("web");
+    let version = scene.journal.intend(single.clone(), None).await.unwrap();
+    assert_eq!(index(&scene).await, Vec::<String>::new(), "alone it needs none");
+    let other = first_intent("web[1]");
+    let its_version = scene.journal.intend(other.clone(), None).await.unwrap();
+    assert_eq!(index(&scene).await, ["web", "web[1]"]);
+    scene.journal.erase(other, its_version).await.unwrap();
+    assert_eq!(index(&scene).await, Vec::<String>::new());
+    assert_eq!(scene.resource()["finalizers"], json!([FINALIZER]));
+    scene.journal.erase(single, version).await.unwrap();
+    assert_eq!((scene.secrets(), &scene.resource()["finalizers"]), (0, &json!([])));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_without_a_key_that_comes_to_others_enters_their_index_and_leaves_it_again() {
+    let scene = scene();
+    let other = first_intent("web[1]");
+    scene.journal.intend(other.clone(), None).await.unwrap();
+    // Another process, which knows only what the watches show, of a record that was lost meanwhile.
+    *scene.view.indexed.lock().unwrap() = vec![other.address.key.clone()];
+    let (own, _stop) = secrets(scene.journal.secrets().caller().client().clone());
+    let journal = ClusterJournal::new(own, scene.view.clone());
+    let version = journal.intend(first_intent("web"), None).await.unwrap();
+    assert_eq!(index(&scene).await, ["web", "web[1]"]);
+    journal.erase(first_intent("web"), version).await.unwrap();
+    assert_eq!(index(&scene).await, ["web[1]"]);
+    assert_eq!(scene.resource()["finalizers"], json!([FINALIZER]), "another one had a record");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lost_object_without_a_key_stays_in_the_index_when_the_others_go() {
+    let scene = scene();
+    let other = first_intent("web[1]");
+    scene.journal.intend(first_intent("web"), None).await.unwrap();
+    let version = scene.journal.intend(other.clone(), None).await.unwrap();
+    // The record of `web` is lost, and another process takes over.
+    let (own, _stop) = secrets(scene.journal.secrets().caller().client().clone());
+    let journal = ClusterJournal::new(own, scene.view.clone());
+    *scene.view.recorded.lock().unwrap() = vec![other.address.key.clone()];
+    journal.erase(other, version).await.unwrap();
+    assert_eq!(index(&scene).await, ["web"]);
+    assert_eq!(scene.resource()["finalizers"], json!([FINALIZER]));
+    journal.release(&"shop".into(), &Address::single("web"), &"u1".into()).await.unwrap();
+    assert_eq!(index(&scene).await, Vec::<String>::new());
+    assert_eq!(scene.resource()["finalizers"], json!([]));
 }
 
 #[tokio::test(start_paused = true)]
