@@ -234,7 +234,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::CallContext;
-    use crate::model::{ObjectStatus, RecordedObject, Value};
+    use crate::model::{RecordedObject, Value};
 
     /// The surroundings of a call for the Resource `web` in the namespace `shop`.
     pub(crate) fn context(type_name: &str) -> CallContext {
@@ -251,24 +251,6 @@ mod tests {
 
     /// A recorded object of the given value.
     pub(crate) fn recorded(value: Value) -> RecordedObject {
-        RecordedObject {
-            value,
-            private: Arc::from([]),
-            identity: None,
-            schema_version: 0,
-            status: ObjectStatus::Ready,
-            dependencies: Arc::from([]),
-            create_before_destroy: false,
-            prevent_destroy: false,
-            skip_destroy: false,
-            awaits_postconditions: false,
-            hooks: Arc::default(),
-            hooks_pending: false,
-            provider_config: Arc::from(""),
-            provider: None,
-            service_account: Arc::from("deployer"),
-            revision: crate::model::Revision::default(),
-            triggers: None,
-        }
+        RecordedObject { value, service_account: Arc::from("deployer"), ..RecordedObject::default() }
     }
 }

@@ -4,6 +4,7 @@
 pub mod address;
 pub mod call;
 pub mod change;
+pub mod config_digest;
 pub mod data;
 pub mod diagnostic;
 pub mod hook;
@@ -20,6 +21,7 @@ pub mod version;
 pub use address::{Address, DeposedKey, InstanceKey};
 pub use call::{DriverError, ErrorKind, ObjectState, PlanRequest, PlanResponse};
 pub use change::{Action, Change, Drift, Operation, ReplaceOrder, Step};
+pub use config_digest::ConfigDigest;
 pub use data::{DataKind, DataRef};
 pub use diagnostic::{Diagnostic, Diagnostics, Severity, Source};
 pub use hook::{HookKind, OnFailure, RecordedHook};

@@ -3,6 +3,7 @@
 //! The planner is a machine: [`Planner::ready`] gives the questions that can be asked now, [`Planner::answer`]
 //! takes a reply, [`Planner::finish`] gives the plan once nothing is open. Whoever drives it calls the drivers.
 
+mod agree;
 pub mod ask;
 mod assemble;
 pub mod conditions;

@@ -318,11 +318,12 @@ pub(crate) fn made_object(planned: &PlannedObject, state: ObjectState, schema: O
     RecordedObject { value, private: state.private, identity: state.identity, ..(*planned.recorded).clone() }
 }
 
-/// A recorded object as a driver reports it now: sensitive places stay so.
+/// A recorded object as a driver reports it now: sensitive places stay so. Whether it is as its configuration asks is
+/// for the next plan to find out.
 pub(crate) fn seen_object(before: &RecordedObject, state: ObjectState, schema: Option<&Schema>) -> RecordedObject {
     let value = match schema {
         Some(schema) => recorded_value(&before.value, state.value, schema),
         None => state.value.unknown_as_null(),
     };
-    RecordedObject { value, private: state.private, identity: state.identity, ..before.clone() }
+    RecordedObject { value, private: state.private, identity: state.identity, agrees_with: None, ..before.clone() }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use sha2::{Digest, Sha256};
 
-use super::{Address, DataRef, DeposedKey, Operation, ProviderUse, RecordedHook, Value};
+use super::{Address, ConfigDigest, DataRef, DeposedKey, Operation, ProviderUse, RecordedHook, Value};
 
 /// The compare-and-swap version of a stored record: the resourceVersion of the Secret, or a row's counter.
 /// A later write has a greater version.
@@ -66,6 +66,9 @@ pub struct RecordedObject {
     pub revision: Revision,
     /// What `lifecycle.replaceTriggeredBy` saw last; `None` without it.
     pub triggers: Option<Arc<Triggers>>,
+    /// Of which configuration the driver has last said, or shown by carrying it out, that the object is as it asks.
+    /// `None` when nobody can tell: it was imported, changed by somebody else, or its last update failed.
+    pub agrees_with: Option<ConfigDigest>,
 }
 
 /// What an object has seen of those that trigger its replacement.

@@ -272,7 +272,17 @@ fn refreshed(
     let (private, provider_config) = (state.private, Arc::clone(known));
     let before = object.as_ref().clone();
     let provider = provider.cloned().or_else(|| object.provider.clone());
-    Arc::new(RecordedObject { value, private, identity, schema_version, provider_config, provider, ..before })
+    let agrees_with = None;
+    Arc::new(RecordedObject {
+        value,
+        private,
+        identity,
+        schema_version,
+        provider_config,
+        provider,
+        agrees_with,
+        ..before
+    })
 }
 
 /// An object that had no record until now. Its flags and edges come with the first step.

@@ -12,7 +12,7 @@ use super::policy::{self, Policy};
 use super::progress::{Next, Progress, Refreshed, Replacement, Topic, decided, marked};
 use super::scene::{Id, Scene, Subject};
 use super::seen::{Evaluate, Seen};
-use super::{Mode, Question, contract, draw, drift, hooks, ignore, trigger};
+use super::{Mode, Question, agree, contract, draw, drift, hooks, ignore, trigger};
 use crate::load::{DriftAction, Instance, Reference};
 use crate::model::{
     Action, Diagnostic, Diagnostics, Drift, DriverError, ObjectStatus, Path, PlanRequest, PlanResponse, Reason,
@@ -229,13 +229,17 @@ fn prior(subject: Subject<'_>, progress: &Progress) -> Option<Arc<RecordedObject
 /// Asks what a change would lead to. What is to stay as it is at the object that exists is asked for as it is.
 fn ask_plan(scene: &Scene<'_>, id: Id, progress: &mut Progress, prior: Option<Arc<RecordedObject>>) -> Next {
     // Of an object that was cut in the making it is asked whether it is as it should be.
-    let kept = prior.as_ref().filter(|prior| prior.status == ObjectStatus::Ready);
-    if let (Some(prior), Some(instance)) = (kept, scene.subjects[id].instance)
+    let complete = prior.as_ref().filter(|prior| prior.status == ObjectStatus::Ready);
+    if let (Some(prior), Some(instance)) = (complete, scene.subjects[id].instance)
         && !instance.ignore_changes.is_empty()
     {
         let schema = scene.schema(id).unwrap_or_default();
         let asked = ignore::keep(progress.config.clone(), &prior.value, &instance.ignore_changes, &schema);
         progress.configured = Some(std::mem::replace(&mut progress.config, asked));
+    }
+    if let Some(object) = prior.as_ref().filter(|object| agree::is_known(scene, id, progress, object)) {
+        let unchanged = object.value.clone();
+        return decided(kept(scene.subjects[id], progress, object, unchanged));
     }
     let entropy = draw::entropy(scene.options.seed, scene.address(id));
     let request = PlanRequest { prior, config: progress.config.clone(), entropy, planned_before: None };
@@ -381,7 +385,8 @@ fn judge(scene: &Scene<'_>, id: Id, progress: &mut Progress, response: PlanRespo
         return Ok(replace(scene, id, progress, Replacement::Attributes(paths)));
     }
     if equal {
-        return Ok(decided(kept(subject, progress, base, unchanged)));
+        let base = agree::noted(subject, progress, base);
+        return Ok(decided(kept(subject, progress, &base, unchanged)));
     }
     if base.status == ObjectStatus::Interrupted {
         return Ok(replace(scene, id, progress, Replacement::Interrupted));

@@ -26,8 +26,9 @@ use std::cell::RefCell;
 use crate::model::{Record, Value};
 use crate::store::Strings;
 
-/// The format that is written. 2: whole families among dependencies, and all that has come behind flags before it.
-pub const FORMAT: u8 = 2;
+/// The format that is written. 2: whole families among dependencies, and all that has come behind flags before it. 3: of
+/// which configuration an object is known to be what it asks for.
+pub const FORMAT: u8 = 3;
 
 /// The body is compressed; its length stands before it, as four bytes.
 const COMPRESSED: u8 = 1;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use crate::model::{Holder, Intent, ObjectStatus, Operation, Record, RecordedObject, Value};
+use crate::model::{Holder, Intent, Operation, Record, RecordedObject, Value};
 
 /// A record of nothing yet.
 pub fn record(name: &str) -> Record {
@@ -15,22 +15,9 @@ pub fn record(name: &str) -> Record {
 pub fn object() -> RecordedObject {
     RecordedObject {
         value: Value::map([("id", Value::from("1"))]),
-        private: Arc::from([]),
-        identity: None,
-        schema_version: 0,
-        status: ObjectStatus::Ready,
         dependencies: Arc::from(["db".parse().unwrap()]),
-        create_before_destroy: false,
         prevent_destroy: true,
-        skip_destroy: false,
-        awaits_postconditions: false,
-        hooks: Arc::default(),
-        hooks_pending: false,
-        provider_config: "".into(),
-        provider: None,
-        service_account: "".into(),
-        revision: crate::model::Revision::default(),
-        triggers: None,
+        ..RecordedObject::default()
     }
 }
 

@@ -1,6 +1,6 @@
 use super::*;
 use crate::load::Reference;
-use crate::model::{ObjectStatus, Path, Record, RecordedObject};
+use crate::model::{Path, Record, RecordedObject};
 
 fn resource(name: &str, generation: i64, references: &[&str]) -> Instance {
     let reference = |target: &&str| Reference {
@@ -36,23 +36,8 @@ fn record(name: &str, version: u64, used: &[&str]) -> Stored {
     let uid: Arc<str> = format!("uid-of-{name}").into();
     let mut record = Record::empty("shop".into(), Address::single(name), uid, "terraform_data".into());
     record.current = Some(Arc::new(RecordedObject {
-        value: Value::Null,
-        private: Arc::from([]),
-        identity: None,
-        schema_version: 0,
-        status: ObjectStatus::Ready,
         dependencies: used.iter().map(|name| Address::single(*name)).collect(),
-        create_before_destroy: false,
-        prevent_destroy: false,
-        skip_destroy: false,
-        awaits_postconditions: false,
-        hooks: Arc::default(),
-        hooks_pending: false,
-        provider_config: "".into(),
-        provider: None,
-        service_account: "".into(),
-        revision: crate::model::Revision::default(),
-        triggers: None,
+        ..RecordedObject::default()
     }));
     Stored { record: Arc::new(record), version: Version(version) }
 }

@@ -8,7 +8,8 @@ use crate::driver::{ApplyRequest, ApplyResponse};
 use crate::execute::Engine;
 use crate::execute::failure::Failure;
 use crate::model::{
-    Diagnostic, Intent, ObjectStatus, Operation, Reason, Record, RecordedObject, ReplaceOrder, Schema, Stored, Value,
+    ConfigDigest, Diagnostic, Intent, ObjectStatus, Operation, Reason, Record, RecordedObject, ReplaceOrder, Schema,
+    Stored, Value,
 };
 use crate::plan::finalize::{Final, check_result};
 
@@ -139,7 +140,10 @@ fn conclude_create(
                 failure = broken_promise(record, &planned.planned, &state.value);
             }
             let mut object = made_object(&planned, state, schema);
-            object.status = if failure.is_some() { ObjectStatus::Tainted } else { ObjectStatus::Ready };
+            (object.status, object.agrees_with) = match failure {
+                Some(_) => (ObjectStatus::Tainted, None),
+                None => (ObjectStatus::Ready, ConfigDigest::new(&planned.config, object.revision)),
+            };
             record.current = Some(Arc::new(object));
         }
         _ => {

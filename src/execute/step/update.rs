@@ -8,7 +8,7 @@ use super::finalize::finalize;
 use super::{Fate, StepTask, Unfinished, call, conditions, hooks, made_object, settled, write_result};
 use crate::driver::{ApplyRequest, ApplyResponse};
 use crate::execute::failure::Failure;
-use crate::model::{ObjectState, Operation, Record, RecordedObject, Stored};
+use crate::model::{ConfigDigest, ObjectState, Operation, Record, RecordedObject, Stored};
 
 pub(super) async fn run(task: &StepTask) -> Result<Fate, Unfinished> {
     let driver = task.driver()?;
@@ -26,6 +26,7 @@ pub(super) async fn run(task: &StepTask) -> Result<Fate, Unfinished> {
             value: last.planned,
             private: Arc::clone(&prior.private),
             identity: prior.identity.clone(),
+            agrees_with: ConfigDigest::new(&last.config, prior.revision),
             ..task.recorded()?
         };
         return write_record(task, record, object).await;
@@ -78,6 +79,7 @@ async fn settle_update(
     if !made {
         object.revision = prior.revision;
     }
+    object.agrees_with = ConfigDigest::new(&planned.config, object.revision).filter(|_| failure.is_none());
     if failure.is_some() {
         object = RecordedObject { dependencies: both(&prior, &planned.recorded), status: prior.status, ..object };
     } else if let Some(instance) = &task.instance {

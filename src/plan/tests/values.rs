@@ -1,8 +1,11 @@
 //! What objects see of each other, and what happens to marks.
 
+use std::sync::Arc;
+
 use expect_test::expect;
 
-use super::check;
+use super::{World, check};
+use crate::model::{Address, ConfigDigest, ObjectStatus, RecordedObject};
 
 #[test]
 fn a_dependent_of_an_object_that_stays_sees_its_recorded_value() {
@@ -217,4 +220,37 @@ fn nothing_is_asked_about_what_is_settled_or_cannot_be_planned() {
          option settled=a",
         &[],
     );
+}
+
+#[test]
+fn what_is_known_to_agree_is_not_asked_about_before_it_is_due() {
+    let known = "want a input=1\nhave a input=1 agreed\n";
+    check_asked(&format!("{known}option due="), &[]);
+    check_asked(&format!("{known}option due=a"), &["read a", "plan a change"]);
+    check_asked(&format!("{known}option no-refresh"), &["plan a change"]);
+    check_asked(&format!("{known}option due=\noption replace=a"), &["plan a new"]);
+    check_asked("want a input=1\nhave a input=1\noption due=", &["plan a change"]);
+}
+
+#[test]
+fn whoever_reads_what_changes_is_asked_about_again() {
+    let both = "want a input=2\nhave a input=1 output=1\nwant b input=${a.output}\nhave b input=1 uses=a agreed\n";
+    check_asked(&format!("{both}option due="), &["plan a change", "plan b change"]);
+}
+
+#[test]
+fn another_configuration_account_schema_or_state_is_asked_about() {
+    let asked = |change: fn(&mut RecordedObject)| {
+        let mut world = World::parse("want a input=1\nhave a input=1 agreed\noption due=");
+        let stored = world.recorded.get_mut(&Address::single("a")).unwrap();
+        let record = Arc::make_mut(&mut stored.record);
+        change(Arc::make_mut(record.current.as_mut().unwrap()));
+        world.plan();
+        world.asked.borrow().len()
+    };
+    assert_eq!(asked(|_| ()), 0);
+    assert_eq!(asked(|object| object.agrees_with = Some(ConfigDigest([0; 16]))), 1);
+    assert_eq!(asked(|object| object.service_account = "another".into()), 1);
+    assert_eq!(asked(|object| object.schema_version = 1), 1);
+    assert_eq!(asked(|object| object.status = ObjectStatus::Tainted), 1);
 }

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! want b input=${a.id} after=c cbd      a Resource: attributes of its configuration, `dependsOn`, settings
-//! have b id=B1 input=A1 uses=a          its record: attributes of the current object, its dependencies, flags
+//! have b id=B1 input=A1 uses=a          its record: attributes of the current object, its dependencies, flags; `agreed`
+//!                                       after `want`: with what is wanted
 //! left b 1 id=B0 uses=a                 a leftover of it
 //! record b pending failed=3             other parts of the record
 //! world b gone                          what reading it finds, when not what is recorded
@@ -63,22 +64,8 @@ pub(crate) fn schema() -> Schema {
 pub(crate) fn object(id: &str, uses: &[&str]) -> RecordedObject {
     RecordedObject {
         value: Value::map([("id", Value::from(id))]),
-        private: Arc::new([]),
-        identity: None,
-        schema_version: 0,
-        status: ObjectStatus::Ready,
         dependencies: uses.iter().map(|used| used.parse().unwrap()).collect(),
-        create_before_destroy: false,
-        prevent_destroy: false,
-        skip_destroy: false,
-        awaits_postconditions: false,
-        hooks: Arc::default(),
-        hooks_pending: false,
-        provider_config: "".into(),
-        provider: None,
-        service_account: "".into(),
-        revision: crate::model::Revision::default(),
-        triggers: None,
+        ..RecordedObject::default()
     }
 }
 
@@ -209,7 +196,12 @@ impl World {
     }
 
     fn have(&mut self, address: Address, words: &Words<'_>) {
-        let made = Arc::new(recorded_object(&address, words));
+        let mut made = recorded_object(&address, words);
+        if let Some(config) = self.configs.get(&address).filter(|_| words.has("agreed")) {
+            let (config, _) = crate::plan::conform::conform(&address, config.clone(), &schema());
+            made.agrees_with = ConfigDigest::new(&config, made.revision);
+        }
+        let made = Arc::new(made);
         let record = self.record(&address);
         if let Some(type_name) = words.get("type") {
             record.type_name = type_name.into();
@@ -253,6 +245,7 @@ impl World {
             "destroy" => options.mode = Mode::Destroy,
             "cluster" => options.destroy_orphans = false,
             "no-refresh" => options.refresh = Refresh::None,
+            "due" => options.refresh = Refresh::Due(words.addresses("due").into_iter().collect()),
             "terminating" => options.namespace_terminating = true,
             "cap" => options.max_failed_creates = value.map(|cap| cap.parse().unwrap()),
             "settled" => options.settled = words.addresses("settled").into_iter().collect(),

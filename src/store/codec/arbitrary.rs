@@ -9,9 +9,9 @@ use proptest::option;
 use proptest::prelude::*;
 
 use crate::model::{
-    Address, DataKind, DataRef, DeposedKey, Holder, HookKind, InstanceKey, Intent, Number, ObjectStatus, OnFailure,
-    Operation, Package, PlannedObject, Provider, ProviderUse, PublishedCopy, Record, RecordedHook, RecordedObject,
-    Revision, SeenTrigger, Triggers, Value,
+    Address, ConfigDigest, DataKind, DataRef, DeposedKey, Holder, HookKind, InstanceKey, Intent, Number, ObjectStatus,
+    OnFailure, Operation, Package, PlannedObject, Provider, ProviderUse, PublishedCopy, Record, RecordedHook,
+    RecordedObject, Revision, SeenTrigger, Triggers, Value,
 };
 
 /// A `terraform_data` object as the performance budgets have it: two dependencies, about 300 bytes.
@@ -31,22 +31,10 @@ pub(crate) fn typical(number: usize) -> Record {
             ("output", text),
             ("triggers_replace", Value::Null),
         ]),
-        private: Arc::from([]),
-        identity: None,
-        schema_version: 0,
-        status: ObjectStatus::Ready,
         dependencies: [number / 2, number / 3].map(|n| Address::single(format!("resource-{n}"))).into(),
         create_before_destroy: number.is_multiple_of(10),
-        prevent_destroy: false,
-        skip_destroy: false,
-        awaits_postconditions: false,
-        hooks: Arc::default(),
-        hooks_pending: false,
-        provider_config: "".into(),
-        provider: None,
         service_account: "default".into(),
-        revision: crate::model::Revision::default(),
-        triggers: None,
+        ..RecordedObject::default()
     }));
     record
 }
@@ -119,10 +107,11 @@ fn object() -> impl Strategy<Value = RecordedObject> {
         (any::<[bool; 5]>(), vec(hook(), 0..3)),
         (text(), text(), option::of((text(), text(), value()))),
         option::of((any::<u64>(), any::<u64>())),
-        option::of(triggers()),
+        (option::of(triggers()), option::of(any::<[u8; 16]>())),
     )
         .prop_map(
-            |(own, dependencies, (flags, hooks), (provider_config, service_account, provider), revision, triggers)| {
+            |(own, dependencies, (flags, hooks), (provider_config, service_account, provider), revision, last)| {
+                let (triggers, digest) = last;
                 let (value, private, identity, schema_version, status) = own;
                 let [create_before_destroy, prevent_destroy, skip_destroy, awaits_postconditions, hooks_pending] =
                     flags;
@@ -145,6 +134,7 @@ fn object() -> impl Strategy<Value = RecordedObject> {
                     revision: revision
                         .map_or_else(Revision::default, |(epoch, operation)| Revision { epoch, operation }),
                     triggers: triggers.map(Arc::new),
+                    agrees_with: digest.map(ConfigDigest),
                 }
             },
         )

@@ -8,9 +8,9 @@ use jiff::Timestamp;
 
 use super::{CodecError, MAX_DEPTH};
 use crate::model::{
-    Address, DataKind, DataRef, DeposedKey, Holder, HookKind, InstanceKey, Intent, Number, ObjectStatus, OnFailure,
-    Operation, PlannedObject, ProviderUse, PublishedCopy, Record, RecordedHook, RecordedObject, Revision, SeenTrigger,
-    Triggers, Value,
+    Address, ConfigDigest, DataKind, DataRef, DeposedKey, Holder, HookKind, InstanceKey, Intent, Number, ObjectStatus,
+    OnFailure, Operation, PlannedObject, ProviderUse, PublishedCopy, Record, RecordedHook, RecordedObject, Revision,
+    SeenTrigger, Triggers, Value,
 };
 use crate::store::Strings;
 
@@ -119,7 +119,7 @@ impl<'a> Reader<'a> {
         let (provider_config, service_account) = (self.shared()?, self.shared()?);
         let revision = if has_revision { self.revision()? } else { Revision::default() };
         let triggers = if has_triggers { Some(Arc::new(self.triggers()?)) } else { None };
-        let [hooks_pending, has_provider] = if has_more { self.flags()? } else { [false; 2] };
+        let [hooks_pending, has_provider, has_digest] = if has_more { self.flags()? } else { [false; 3] };
         Ok(RecordedObject {
             value,
             private,
@@ -137,6 +137,7 @@ impl<'a> Reader<'a> {
             triggers,
             hooks_pending,
             hooks: if has_more { self.hooks()? } else { Arc::default() },
+            agrees_with: if has_digest { Some(ConfigDigest(self.array()?)) } else { None },
             provider: if has_provider { Some(self.provider()?) } else { None },
         })
     }

@@ -3,7 +3,7 @@
 
 use super::{CodecError, MAX_DEPTH};
 use crate::model::{
-    Address, DataKind, Holder, HookKind, InstanceKey, Intent, Number, ObjectStatus, OnFailure, Operation,
+    Address, ConfigDigest, DataKind, Holder, HookKind, InstanceKey, Intent, Number, ObjectStatus, OnFailure, Operation,
     PlannedObject, ProviderUse, PublishedCopy, Record, RecordedHook, RecordedObject, Revision, Triggers, Value,
 };
 
@@ -95,16 +95,19 @@ fn object(out: &mut Vec<u8>, object: &RecordedObject) -> Written {
         triggers(out, seen);
     }
     if has_more(object) {
-        out.push(flags([object.hooks_pending, object.provider.is_some()]));
+        out.push(flags([object.hooks_pending, object.provider.is_some(), object.agrees_with.is_some()]));
         unsigned(out, object.hooks.len() as u64);
         object.hooks.iter().try_for_each(|written| hook(out, written))?;
+    }
+    if let Some(ConfigDigest(digest)) = &object.agrees_with {
+        out.extend_from_slice(digest);
     }
     object.provider.as_ref().map_or(Ok(()), |used| provider(out, used))
 }
 
 /// Whether a second byte of flags follows, with what it tells of.
 fn has_more(object: &RecordedObject) -> bool {
-    object.hooks_pending || !object.hooks.is_empty() || object.provider.is_some()
+    object.hooks_pending || !object.hooks.is_empty() || object.provider.is_some() || object.agrees_with.is_some()
 }
 
 /// The provider is written as JSON, since it is a document of its own that other versions may add to.

@@ -184,3 +184,44 @@ fn what_is_checked_beforehand_is_told_with_its_place_and_configures_nobody() {
     "#]].assert_eq(&ran.stderr);
     assert!(!sandbox.path("purlin.db").exists());
 }
+
+#[test]
+fn a_provider_is_not_asked_again_about_what_it_has_carried_out_before_that_is_due() {
+    let sandbox = Sandbox::new();
+    install(&sandbox, &["corner"]);
+    let world = sandbox.path("world");
+    fs::create_dir(&world).unwrap();
+    // Each plan of the object leaves a trace.
+    fs::write(world.join("release"), "").unwrap();
+    let planned = || fs::remove_file(world.join("started")).is_ok();
+    let settings = format!(
+        "---\napiVersion: purlin.dev/v1alpha1\nkind: ProviderConfig\nmetadata: {{ name: corner }}\n\
+         spec: {{ provider: {{ name: corner }}, config: {{ folder: '{}' }} }}\n",
+        world.display()
+    );
+    let write = |text: &str| {
+        let head = "apiVersion: purlin.dev/v1alpha1\nkind: Resource\nmetadata: { name: it }\nspec:\n";
+        let spec = format!("  type: corner_trouble\n  config: {{ text: {text}, on_plan: slow }}\n");
+        sandbox.write("files/it.yaml", &format!("{head}{spec}{settings}"));
+    };
+    let plan = |flag: &str| {
+        let plan = sandbox.json(&["plan", "-f", "files", flag, "-o", "json"]);
+        plan["changes"][0]["action"].as_str().unwrap().to_owned()
+    };
+    write("one");
+    assert_eq!(finished(&sandbox, APPLY), ["it create"]);
+    assert!(planned());
+    assert_eq!(plan("--refresh=due"), "NoOp");
+    assert!(!planned(), "the same question has the same answer");
+    assert_eq!(plan("--refresh=none"), "NoOp");
+    assert!(planned());
+    write("two");
+    assert_eq!(plan("--refresh=due"), "Update");
+    assert!(planned());
+    assert_eq!(finished(&sandbox, &["apply", "-f", "files", "--refresh=due", "--yes", "-o", "json"]), ["it update"]);
+    assert!(planned());
+    assert_eq!(plan("--refresh=due"), "NoOp");
+    assert!(!planned());
+    assert_eq!(plan("--refresh=all"), "NoOp");
+    assert!(planned());
+}
