@@ -41,7 +41,7 @@ pub use schema::Schema;
 pub use set::Set;
 pub use ty::{Type, TypeError};
 pub use value::{Refinement, Typed, Value};
-pub use write_only::{kept_write_only, without_write_only, write_only_fingerprint};
+pub use write_only::{kept_write_only, without_write_only, write_only, write_only_fingerprint};
 
 /// How deep types and values may nest. The deepest schemas known have some twenty levels; a limit keeps a hostile
 /// encoding from exhausting the stack.

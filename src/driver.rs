@@ -20,6 +20,7 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use jiff::Timestamp;
 
+use crate::install::Locked;
 use crate::model::{
     Address, Diagnostics, DriverError, ObjectState, PlanRequest, PlanResponse, Provider, ProviderUse, RecordedObject,
     Schema, Value,
@@ -148,6 +149,19 @@ pub struct Preparation<'a> {
     pub settled: &'a [Arc<ProviderUse>],
 }
 
+/// What is known of a provider that was asked what it serves.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ProviderFacts {
+    /// Its version; a program that was named by its path has none.
+    pub version: Option<String>,
+    /// The version of the provider protocol.
+    pub protocol: u8,
+    /// How many resource types it has.
+    pub resource_types: usize,
+    /// What every later installation has to keep to.
+    pub locked: Option<Locked>,
+}
+
 /// Serves one or more resource types.
 ///
 /// All futures may be dropped only after their deadline: `apply` is never cancelled by us, so an implementation
@@ -164,6 +178,17 @@ pub trait Driver: Send + Sync {
     /// Why nothing of a provider is served.
     fn fault(&self, _provider: &Provider) -> Option<DriverError> {
         None
+    }
+
+    /// What is known of a provider that is served.
+    fn facts(&self, _provider: &Provider) -> Option<ProviderFacts> {
+        None
+    }
+
+    /// Configures a provider, unless it is configured so already. The error tells why it cannot be used with these
+    /// settings.
+    fn configure<'a>(&'a self, _used: &'a ProviderUse) -> BoxFuture<'a, Result<(), DriverError>> {
+        Box::pin(async { Ok(()) })
     }
 
     /// Checks a configuration, unknown places included. Must not change anything outside.

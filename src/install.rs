@@ -20,7 +20,7 @@ mod signature;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
 use semver::Version;
@@ -84,6 +84,8 @@ pub struct Installer {
     platform: Platform,
     http: Http,
     lock_file: Option<PathBuf>,
+    /// What was installed before, by name and address of the provider, when there is no lock file.
+    held: Mutex<BTreeMap<(Arc<str>, Arc<str>), Locked>>,
     /// One writes it at a time.
     noting: Mutex<()>,
     /// What was installed and checked already, while its program stays as it is.
@@ -144,8 +146,18 @@ impl Installer {
             platform: options.platform,
             http: Http::new(options.roots),
             lock_file: options.lock_file,
+            held: Mutex::default(),
             noting: Mutex::default(),
             done: Mutex::default(),
+        }
+    }
+
+    /// Without a lock file: this is what an earlier installation of a provider came to. `None`: there was none.
+    pub fn hold(&self, provider: &Provider, locked: Option<Locked>) {
+        let key = (Arc::clone(&provider.name), Arc::clone(&provider.source));
+        match locked {
+            Some(locked) => drop(lock(&self.held).insert(key, locked)),
+            None => drop(lock(&self.held).remove(&key)),
         }
     }
 
@@ -154,7 +166,18 @@ impl Installer {
     /// # Errors
     /// As [`Self::install`], and when the lock file cannot be read or written.
     pub async fn obtain(&self, provider: &Provider) -> Result<Installed, InstallError> {
-        let Some(path) = &self.lock_file else { return self.install(provider, None).await };
+        let Some(path) = &self.lock_file else {
+            let key = (Arc::clone(&provider.name), Arc::clone(&provider.source));
+            let held = lock(&self.held).get(&key).cloned();
+            let installed = self.install(provider, held.as_ref()).await?;
+            if let Some(mut locked) = installed.locked(provider) {
+                // Its processes are all of one version, whatever is published meanwhile.
+                let same = held.filter(|held| held.version == locked.version);
+                locked.hashes.extend(same.into_iter().flat_map(|held| held.hashes));
+                lock(&self.held).insert(key, locked);
+            }
+            return Ok(installed);
+        };
         let locks = LockFile::read(path)?;
         let installed = self.install(provider, locks.get(provider)).await?;
         if let Some(locked) = installed.locked(provider) {

@@ -14,6 +14,7 @@ pub mod provider;
 pub mod reason;
 pub mod record;
 pub mod schema;
+pub mod secrets;
 pub(crate) mod suggest;
 pub mod value;
 pub mod version;
@@ -34,5 +35,6 @@ pub use record::{
     SeenTrigger, Stored, Triggers, Version,
 };
 pub use schema::{Attribute, AttributeType, Schema};
+pub use secrets::Secrets;
 pub use value::Value;
 pub use version::{InvalidConstraint, VersionConstraint};

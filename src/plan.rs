@@ -108,6 +108,8 @@ pub struct Prepared {
     pub entropy: [u8; 16],
     /// The attributes that force the replacement.
     pub replace_paths: Vec<Path>,
+    /// The driver is to be told something that no value shows, so it is called even if nothing else is to be done.
+    pub tells: bool,
     /// What the object will be found by, as far as the driver knows before it exists.
     pub identity: Option<Value>,
     /// What is published is written even if it is as recorded, since somebody else has changed it.

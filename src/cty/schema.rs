@@ -127,6 +127,12 @@ impl Block {
         &self.ty
     }
 
+    /// Whether some attribute is such a one, wherever it is nested.
+    pub fn has(&self, such: &dyn Fn(&Attribute) -> bool) -> bool {
+        self.attributes.values().any(|attribute| attribute.has(such))
+            || self.blocks.values().any(|nested| nested.block.has(such))
+    }
+
     /// The value of the block with nothing set in it.
     pub fn empty(&self) -> Value {
         let attributes = self.attributes.keys().map(|name| (name.clone(), Value::Null));
@@ -156,6 +162,15 @@ impl Attribute {
             Shape::Plain(ty) => ty.clone(),
             Shape::Nested(nested) => nested.ty(),
         }
+    }
+
+    /// Whether it, or some attribute in it, is such a one.
+    fn has(&self, such: &dyn Fn(&Self) -> bool) -> bool {
+        such(self)
+            || match &self.shape {
+                Shape::Nested(nested) => nested.attributes.values().any(|inner| inner.has(such)),
+                Shape::Plain(_) => false,
+            }
     }
 
     /// Whether a configuration may have it.

@@ -28,6 +28,13 @@ pub fn without_write_only(block: &Block, value: &Value) -> Value {
     if any { strip_block(block, value) } else { value.clone() }
 }
 
+/// What a configuration sets of write-only attributes.
+pub fn write_only(block: &Block, config: &Value) -> Vec<Value> {
+    let mut found = Vec::new();
+    visit(block, config, &mut |_, _, value| found.push(value.clone()));
+    found
+}
+
 /// A fingerprint of what a configuration sets of write-only attributes; `None`: nothing. No plan shows when one changes,
 /// but the fingerprint does. `salt` keeps the same secret of two objects from having the same fingerprint. Places not
 /// known yet count as such, so that of a configuration with unknown places says nothing yet.

@@ -77,6 +77,7 @@ impl Driver for Offline {
             requires_replace: Vec::new(),
             private: Arc::from([]),
             identity: None,
+            tells: false,
             checked: false,
         });
         async { answer }.boxed()

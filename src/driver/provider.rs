@@ -3,6 +3,7 @@
 //! A provider is a program that runs beside us, once for each configuration. What it says is checked here, by the rules
 //! of its protocol, before anybody relies on it.
 
+mod mask;
 mod object;
 mod private;
 mod program;
@@ -18,10 +19,10 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use jiff::SignedDuration;
 
-use super::{ApplyRequest, ApplyResponse, CallContext, CreateRecovery, Driver, Preparation};
+use super::{ApplyRequest, ApplyResponse, CallContext, CreateRecovery, Driver, Preparation, ProviderFacts};
 use crate::model::{
     Diagnostics, DriverError, ErrorKind, ObjectState, PlanRequest, PlanResponse, Provider, ProviderUse, RecordedObject,
-    Schema, Value,
+    Schema, Secrets, Value,
 };
 use crate::process::{Clock, lock};
 use object::Object;
@@ -115,10 +116,10 @@ impl Providers {
         let used = self.settings(context)?;
         let served = self.ask(&used.provider).await?;
         let kind = served.resource(&context.type_name)?.ok_or_else(|| unserved(&used.provider, context))?;
-        let lease = self.sessions.configured(&used, &served).await?;
+        let (lease, mask) = self.sessions.configured(&used, &served).await?;
         let left = context.deadline.duration_since(self.clock.now()).max(SignedDuration::from_secs(1));
         let client = lease.within(left.unsigned_abs());
-        Ok(Object { client, _lease: lease, kind, plans_destroys: served.plans_destroys(), context })
+        Ok(Object { client, _lease: lease, mask, kind, plans_destroys: served.plans_destroys(), context })
     }
 }
 
@@ -138,7 +139,14 @@ impl Driver for Providers {
         async move {
             lock(&self.current).extend(current.iter().map(|one| (one.name.clone(), Arc::clone(one))));
             if let Some(namespace) = namespace {
-                lock(&self.settled).insert(Arc::clone(namespace), settled.to_vec());
+                let left = {
+                    let mut all = lock(&self.settled);
+                    let before = all.insert(Arc::clone(namespace), settled.to_vec()).unwrap_or_default();
+                    let holds = |used: &Arc<ProviderUse>| all.values().any(|others| others.contains(used));
+                    before.into_iter().filter(|used| !holds(used)).collect::<Vec<_>>()
+                };
+                // Should an object be left that was made under them, they are started once more.
+                left.iter().for_each(|used| self.sessions.retire(used));
             }
             let all: Vec<Arc<Provider>> = needed.iter().map(|provider| self.current(provider)).collect();
             futures::future::join_all(all.iter().map(|provider| self.ask(provider))).await;
@@ -150,12 +158,32 @@ impl Driver for Providers {
         self.known(provider)?.answer.err()
     }
 
+    fn facts(&self, provider: &Provider) -> Option<ProviderFacts> {
+        Some(self.known(provider)?.answer.ok()?.facts().clone())
+    }
+
+    fn configure<'a>(&'a self, used: &'a ProviderUse) -> BoxFuture<'a, Result<(), DriverError>> {
+        async move {
+            let provider = self.current(&used.provider);
+            let used = ProviderUse { provider, ..used.clone() };
+            let served = self.ask(&used.provider).await?;
+            self.sessions.configured(&used, &served).await.map(|_| ())
+        }
+        .boxed()
+    }
+
     fn validate<'a>(
         &'a self,
         context: &'a CallContext,
         config: &'a Value,
     ) -> BoxFuture<'a, Result<Diagnostics, DriverError>> {
-        async move { self.object(context).await?.validate(config).await }.boxed()
+        async move {
+            let called = self.object(context).await?;
+            called.hush(Some(config), None);
+            let found = called.masked(called.validate(config).await)?;
+            Ok(found.into_iter().map(|problem| called.mask.diagnostic(problem)).collect())
+        }
+        .boxed()
     }
 
     fn read<'a>(
@@ -163,7 +191,12 @@ impl Driver for Providers {
         context: &'a CallContext,
         object: &'a RecordedObject,
     ) -> BoxFuture<'a, Result<Option<ObjectState>, DriverError>> {
-        async move { self.object(context).await?.read(object).await }.boxed()
+        async move {
+            let called = self.object(context).await?;
+            called.hush(None, Some(object));
+            called.masked(called.read(object).await)
+        }
+        .boxed()
     }
 
     fn plan<'a>(
@@ -171,13 +204,24 @@ impl Driver for Providers {
         context: &'a CallContext,
         request: PlanRequest,
     ) -> BoxFuture<'a, Result<PlanResponse, DriverError>> {
-        async move { self.object(context).await?.plan(request).await }.boxed()
+        async move {
+            let called = self.object(context).await?;
+            called.hush(Some(&request.config), request.prior.as_deref());
+            called.masked(called.plan(request).await)
+        }
+        .boxed()
     }
 
     fn apply<'a>(&'a self, context: &'a CallContext, request: ApplyRequest) -> BoxFuture<'a, ApplyResponse> {
         async move {
             match self.object(context).await {
-                Ok(object) => object.apply(request).await,
+                Ok(called) => {
+                    called.hush(Some(&request.config), request.prior.as_deref());
+                    let mut response = called.apply(request).await;
+                    called.mask.remember(Secrets::of(response.object.iter().map(|object| &object.value)));
+                    response.error = response.error.map(|error| called.mask.error(error));
+                    response
+                }
                 Err(error) => ApplyResponse { error: Some(error), ..ApplyResponse::default() },
             }
         }
@@ -189,7 +233,11 @@ impl Driver for Providers {
         context: &'a CallContext,
         id: &'a str,
     ) -> BoxFuture<'a, Result<Option<ObjectState>, DriverError>> {
-        async move { self.object(context).await?.import(id).await }.boxed()
+        async move {
+            let called = self.object(context).await?;
+            called.masked(called.import(id).await)
+        }
+        .boxed()
     }
 
     fn create_recovery(&self) -> CreateRecovery {

@@ -251,6 +251,7 @@ fn plan(request: &PlanRequest) -> PlanResponse {
         requires_replace: replaced,
         private: Arc::from(request.entropy),
         identity,
+        tells: false,
         checked: false,
     }
 }

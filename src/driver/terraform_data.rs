@@ -125,6 +125,7 @@ fn plan(request: &PlanRequest) -> PlanResponse {
             requires_replace: Vec::new(),
             private: drawn_id(request.entropy),
             identity: None,
+            tells: false,
             checked: false,
         };
     };
@@ -141,6 +142,7 @@ fn plan(request: &PlanRequest) -> PlanResponse {
         requires_replace: if replaced { vec![Path::default().name("triggers_replace")] } else { Vec::new() },
         private: if replaced { drawn_id(request.entropy) } else { Arc::from([]) },
         identity: None,
+        tells: false,
         checked: false,
     }
 }

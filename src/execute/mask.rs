@@ -1,27 +1,10 @@
-//! Keeps sensitive values out of what drivers and hooks say. A service may quote what it was given in its refusal, whole or
-//! in part, as it is or in another spelling: so what the expressions of the object have read is a secret as well, not only
-//! what they gave.
+//! Keeps sensitive values out of what drivers and hooks say: what the expressions of the object have read is a secret as
+//! well, not only what they gave.
 
-use std::fmt::Write as _;
 use std::sync::Arc;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD_NO_PAD;
-
 use crate::driver::{CallContext, Driver};
-use crate::model::{Diagnostic, DriverError, Value};
-
-/// What stands where a sensitive text stood.
-const MASK: &str = "(sensitive)";
-
-/// Texts shorter than this are left alone: they stand in every sentence, and hide nothing.
-const SHORTEST: usize = 3;
-
-/// Lines of a longer text that are shorter than this may be anything: a brace, a word.
-const LINE: usize = 8;
-
-/// Spellings of shorter texts are too short to be told from anything else.
-const SPELLED: usize = 6;
+use crate::model::{Diagnostic, DriverError, Secrets, Value};
 
 /// A configuration with its literal secrets marked: what the schema calls sensitive is, wherever it was written.
 pub(super) fn marked(driver: &dyn Driver, context: &CallContext, config: &Value) -> Value {
@@ -39,127 +22,15 @@ pub(super) fn marked(driver: &dyn Driver, context: &CallContext, config: &Value)
 
 /// The error without the sensitive texts of the values that the driver was given.
 pub(super) fn error(error: DriverError, given: &[&Value]) -> DriverError {
-    let secrets = secrets(given);
-    if secrets.is_empty() {
-        return error;
-    }
-    DriverError {
-        message: masked(error.message, &secrets),
-        hint: error.hint.map(|hint| masked(hint, &secrets)),
-        ..error
-    }
+    Secrets::of(given.iter().copied()).error(error)
 }
 
 /// The diagnostic without them.
 pub(super) fn diagnostic(diagnostic: Diagnostic, given: &[&Value]) -> Diagnostic {
-    let secrets = secrets(given);
-    if secrets.is_empty() {
-        return diagnostic;
-    }
-    Diagnostic {
-        summary: masked(diagnostic.summary, &secrets),
-        detail: masked(diagnostic.detail, &secrets),
-        hint: diagnostic.hint.map(|hint| masked(hint, &secrets)),
-        ..diagnostic
-    }
+    Secrets::of(given.iter().copied()).diagnostic(diagnostic)
 }
 
 /// The text without them.
 pub(super) fn text(text: String, given: &[&Value]) -> String {
-    masked(text, &secrets(given))
-}
-
-fn masked(text: String, secrets: &[String]) -> String {
-    secrets.iter().fold(text, |text, secret| text.replace(secret.as_str(), MASK))
-}
-
-/// The sensitive texts and numbers in the values, longest first, so that no part of one stays.
-fn secrets(given: &[&Value]) -> Vec<String> {
-    let mut found = Vec::new();
-    for value in given {
-        collect(value, false, &mut found);
-    }
-    found.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
-    found.dedup();
-    found
-}
-
-fn collect(value: &Value, sensitive: bool, found: &mut Vec<String>) {
-    match value {
-        Value::Sensitive(inner) => collect(inner, true, found),
-        Value::List(items) => items.iter().for_each(|item| collect(item, sensitive, found)),
-        Value::Map(map) => map.values().for_each(|item| collect(item, sensitive, found)),
-        Value::String(text) if sensitive => {
-            // A program may print the lines of a key one by one, or only some of them.
-            let lines = text.lines().map(str::trim).filter(|line| text.len() > line.len() && line.len() >= LINE);
-            found.extend(lines.map(str::to_owned));
-            found.extend(Some(text.to_string()).filter(|text| text.len() >= SHORTEST));
-            if text.len() >= SPELLED {
-                found.extend(spellings(text));
-            }
-        }
-        Value::Number(number) if sensitive && number.to_string().len() >= SHORTEST => found.push(number.to_string()),
-        _ => {}
-    }
-}
-
-/// A text as others write it: escaped as in JSON or in an address, and in base64, also as a part of something longer.
-fn spellings(text: &str) -> Vec<String> {
-    let json = serde_json::Value::from(text).to_string();
-    let address = text.bytes().fold(String::new(), |mut out, byte| {
-        match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => out.push(char::from(byte)),
-            // Writing to a text cannot fail.
-            _ => drop(write!(out, "%{byte:02X}")),
-        }
-        out
-    });
-    let mut all = vec![json.trim_matches('"').to_owned(), address];
-    for before in 0..3 {
-        // Of the first and the last character some bits belong to what stands beside the text.
-        let encoded = STANDARD_NO_PAD.encode([&vec![0; before][..], text.as_bytes()].concat());
-        let start = (before * 8).div_ceil(6);
-        let end = (before + text.len()) * 8 / 6;
-        all.extend(encoded.get(start..end).map(str::to_owned));
-    }
-    all.retain(|spelling| spelling != text);
-    all
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::model::ErrorKind;
-
-    #[test]
-    fn what_was_given_as_a_secret_is_not_quoted() {
-        let given = Value::map([
-            ("user", Value::from("admin")),
-            ("password", Value::from("hunter22").into_sensitive()),
-            ("keys", Value::list([Value::from("hunter"), Value::from("1")]).into_sensitive()),
-        ]);
-        let message = "admin may not use hunter22, nor hunter, 1 time".to_owned();
-        let told = error(DriverError { kind: ErrorKind::Terminal, message, path: None, hint: None }, &[&given]);
-        assert_eq!(told.message, "admin may not use (sensitive), nor (sensitive), 1 time");
-    }
-
-    #[test]
-    fn the_lines_of_a_secret_are_secrets() {
-        let key = Value::from("-----BEGIN-----\nc2VjcmV0MQ==\n}\nc2VjcmV0Mg==\n").into_sensitive();
-        let told = text("line c2VjcmV0Mg== } of a key".to_owned(), &[&key]);
-        assert_eq!(told, "line (sensitive) } of a key");
-    }
-
-    #[test]
-    fn a_secret_is_one_in_any_spelling() {
-        let secret = Value::from("p\"ss/wörd").into_sensitive();
-        let told = |message: &str| text(message.to_owned(), &[&secret]);
-        assert_eq!(told(r#"{"p": "p\"ss/wörd"}"#), r#"{"p": "(sensitive)"}"#);
-        assert_eq!(told("db://app:p%22ss%2Fw%C3%B6rd@host"), "db://app:(sensitive)@host");
-        for user in ["a:", "ab:", "abc:"] {
-            let header = STANDARD_NO_PAD.encode(format!("{user}p\"ss/wörd"));
-            let told = told(&format!("Basic {header}"));
-            assert!(told.contains("(sensitive)") && told.len() < header.len() + 10, "{told}");
-        }
-    }
+    Secrets::of(given.iter().copied()).text(text)
 }

@@ -121,7 +121,8 @@ impl ProviderConfig {
 }
 
 impl Provided {
-    fn new(config: Arc<ProviderConfig>, providers: &BTreeMap<Arc<str>, Arc<ProviderSpec>>) -> Self {
+    /// What a `ProviderConfig` comes to when there are these Providers.
+    pub fn new(config: Arc<ProviderConfig>, providers: &BTreeMap<Arc<str>, Arc<ProviderSpec>>) -> Self {
         let provider = match providers.get(&config.provider) {
             Some(spec) => match spec.problems.iter().find(|problem| problem.severity == Severity::Error) {
                 None => Ok(spec.provider.clone()),
@@ -148,6 +149,11 @@ impl Provided {
     /// The name of the `ProviderConfig`.
     pub fn name(&self) -> &Arc<str> {
         &self.config.name
+    }
+
+    /// What its settings refer to.
+    pub fn references(&self) -> &[Reference] {
+        &self.config.references
     }
 
     /// What is wrong with it, whatever its settings refer to.

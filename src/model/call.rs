@@ -29,6 +29,9 @@ pub struct PlanResponse {
     /// What the object will be found by when that is known before it exists. Two objects with one fixed identity
     /// cannot exist at the same time, so create-before-destroy is refused for them.
     pub identity: Option<Value>,
+    /// The driver is to be told something that it does not keep and that no value shows: the object is updated even
+    /// when it is planned to stay as it is.
+    pub tells: bool,
     /// The driver has checked the plan by the rules of its protocol, which know more than values tell: against the
     /// configuration, the prior object and the plan before, and which attributes force a replacement.
     pub checked: bool,

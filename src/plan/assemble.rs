@@ -252,6 +252,7 @@ fn prepare(scene: &Scene<'_>, id: Id, draft: &mut Draft, flags: Flags) -> Option
         private: planned.private.clone(),
         entropy: draw::entropy(scene.options.seed, subject.address),
         replace_paths: planned.replace_paths.clone(),
+        tells: planned.tells,
         identity: planned.identity.clone(),
         recorded: RecordedObject {
             provider: draft.provider.clone(),
@@ -289,6 +290,7 @@ fn prepared_from(scene: &Scene<'_>, id: Id, action: Action) -> Prepared {
         private: Arc::new([]),
         entropy: [0; 16],
         replace_paths: Vec::new(),
+        tells: false,
         identity: None,
         publish_again: false,
         recorded: RecordedObject::default(),

@@ -28,6 +28,7 @@ pub(super) struct Planned {
     pub private: Arc<[u8]>,
     pub identity: Option<Value>,
     pub replace_paths: Vec<Path>,
+    pub tells: bool,
 }
 
 /// The decision about one object.

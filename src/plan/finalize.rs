@@ -117,7 +117,7 @@ pub fn narrow(
             let what = format!("driver produced an inconsistent final plan: `{path}` now requires a replacement");
             return Err(contract::fault(address, what));
         }
-        unchanged = !response.planned.has_unknown() && response.planned.same(prior);
+        unchanged = !response.planned.has_unknown() && response.planned.same(prior) && !response.tells;
     }
     let PlanResponse { planned, private, identity, .. } = response;
     Ok(Final { config, planned, private, identity, unchanged })
@@ -198,6 +198,7 @@ mod tests {
             private: Arc::new([]),
             entropy: [0; 16],
             replace_paths: Vec::new(),
+            tells: false,
             identity: None,
             publish_again: false,
             recorded,
@@ -207,7 +208,14 @@ mod tests {
     }
 
     fn response(planned: Value) -> PlanResponse {
-        PlanResponse { planned, requires_replace: Vec::new(), private: Arc::new([]), identity: None, checked: false }
+        PlanResponse {
+            planned,
+            requires_replace: Vec::new(),
+            private: Arc::new([]),
+            identity: None,
+            tells: false,
+            checked: false,
+        }
     }
 
     fn input(value: i64) -> Value {

@@ -191,7 +191,8 @@ pub(super) fn unserved(scene: &Scene<'_>, id: Id) -> Diagnostic {
 }
 
 /// A provider whose settings hang on what is still to be done is configured when that is done.
-pub(super) fn unsettled(scene: &Scene<'_>, id: Id, unsettled: Unsettled) -> Draft {
+pub(super) fn unsettled(seen: &Seen<'_, '_>, id: Id, unsettled: Unsettled) -> Draft {
+    let scene = seen.scene;
     let subject = scene.subjects[id];
     let block = match unsettled {
         Unsettled::Broken(problems) => {
@@ -200,11 +201,14 @@ pub(super) fn unsettled(scene: &Scene<'_>, id: Id, unsettled: Unsettled) -> Draf
             Block { diagnostics, waiting_for: Vec::new(), held: false, frozen: false }
         }
         Unsettled::Unknown => {
-            let name = subject.instance.and_then(|instance| Some(instance.provider.as_ref()?.name().clone()));
-            let name = name.unwrap_or_default();
+            let provided = subject.instance.and_then(|instance| instance.provider.as_ref());
+            let targets = provided.into_iter().flat_map(|provided| provided.references());
+            let targets = targets.filter_map(|reference| scene.resolve(&reference.target));
+            let waits: Vec<Id> = targets.filter(|id| seen.draft(*id).is_none_or(|draft| draft.changed)).collect();
+            let name = provided.map(|provided| provided.name().clone()).unwrap_or_default();
             let what = format!("waits for the settings of its provider `{name}`, which are known only after a step");
-            let waits = Diagnostic::warning(subject.address, Reason::DependencyNotReady, what);
-            Block::broken(waits.hint("run apply again when that is done"))
+            let unknown = Diagnostic::warning(subject.address, Reason::DependencyNotReady, what);
+            Block::broken(unknown.hint("run apply again when that is done")).waiting_for(waits)
         }
     };
     Draft::blocked(block, subject.current())

@@ -92,7 +92,7 @@ impl Progress {
         let provided = subject.instance.and_then(|instance| instance.provider.as_ref());
         self.provider = match provided.filter(|_| subject.wanted).map(|provided| provided.settle(seen)) {
             Some(Ok(used)) => Some(used),
-            Some(Err(unsettled)) => return decided(preflight::unsettled(scene, id, unsettled)),
+            Some(Err(unsettled)) => return decided(preflight::unsettled(seen, id, unsettled)),
             None => subject.current().and_then(|object| object.provider.clone()),
         };
         let mut questions = Vec::new();

@@ -384,7 +384,7 @@ fn judge(scene: &Scene<'_>, id: Id, progress: &mut Progress, response: PlanRespo
     if !paths.is_empty() {
         return Ok(replace(scene, id, progress, Replacement::Attributes(paths)));
     }
-    if equal {
+    if equal && !response.tells {
         let base = agree::noted(subject, progress, base);
         return Ok(decided(kept(subject, progress, &base, unchanged)));
     }
@@ -395,7 +395,8 @@ fn judge(scene: &Scene<'_>, id: Id, progress: &mut Progress, response: PlanRespo
         return Ok(decided(Draft::blocked(block, subject.current())));
     }
     let drifted = progress.drift.is_some().then_some(drift::BECAUSE);
-    let because = progress.imported.is_some().then_some("imported").or(drifted).map(str::to_owned);
+    let told = (equal && response.tells).then_some("a write-only argument changed");
+    let because = progress.imported.is_some().then_some("imported").or(drifted).or(told).map(str::to_owned);
     Ok(decided(Draft { because, ..changed(progress, Action::Update, response, old) }))
 }
 
@@ -451,6 +452,7 @@ fn changed(
             private: response.private,
             identity: response.identity.filter(|identity| !identity.has_unknown()),
             replace_paths: Vec::new(),
+            tells: response.tells,
         })),
         diagnostics: std::mem::take(&mut progress.diagnostics),
         ..Draft::nothing()

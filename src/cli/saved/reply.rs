@@ -53,6 +53,8 @@ pub struct Answer {
     identity: Option<String>,
     #[serde(default)]
     checked: bool,
+    #[serde(default)]
+    tells: bool,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -144,6 +146,7 @@ impl Kept for PlanResponse {
             requires_replace: self.requires_replace.iter().map(ToString::to_string).collect(),
             private: BASE64_STANDARD.encode(&self.private),
             identity: self.identity.as_ref().map(keep_value).transpose().ok()?,
+            tells: self.tells,
             checked: self.checked,
         }))
     }
@@ -159,6 +162,7 @@ impl Kept for PlanResponse {
                 .collect::<Option<_>>()?,
             private: recall_bytes(&answer.private)?,
             identity: answer.identity.as_deref().map(recall_value).transpose().ok()?,
+            tells: answer.tells,
             checked: answer.checked,
         })
     }
@@ -217,7 +221,7 @@ mod tests {
         let state = Some(ObjectState { value: value.clone(), private: private.clone(), identity: identity.clone() });
         assert_eq!(Option::<ObjectState>::recall(&state.keep().unwrap()).unwrap(), state);
         let requires_replace = vec![Path::default().name("rule").index(0).name("port")];
-        let answer = PlanResponse { planned: value, requires_replace, private, identity, checked: false };
+        let answer = PlanResponse { planned: value, requires_replace, private, identity, tells: false, checked: false };
         let recalled = PlanResponse::recall(&answer.keep().unwrap()).unwrap();
         assert_eq!(format!("{recalled:?}"), format!("{answer:?}"));
         let address = "web[0]".parse().unwrap();

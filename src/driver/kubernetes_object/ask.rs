@@ -183,6 +183,7 @@ impl KubernetesObject {
             requires_replace: Vec::new(),
             private: Arc::from([]),
             identity: (fixed && placed).then(|| target.identity()),
+            tells: false,
             checked: false,
         })
     }
@@ -372,7 +373,14 @@ fn wholly_unknown(request: &PlanRequest, manifest: &Value) -> PlanResponse {
 }
 
 fn changed(planned: Value) -> PlanResponse {
-    PlanResponse { planned, requires_replace: Vec::new(), private: Arc::from([]), identity: None, checked: false }
+    PlanResponse {
+        planned,
+        requires_replace: Vec::new(),
+        private: Arc::from([]),
+        identity: None,
+        tells: false,
+        checked: false,
+    }
 }
 
 fn replaced(manifest: &Value, paths: Vec<Path>) -> PlanResponse {

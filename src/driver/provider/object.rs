@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use super::private::{Kept, Planned};
+use super::mask::ProcessMask;
+use super::private::{Kept, Planned, Told};
 use super::schema::ResourceType;
 use super::told;
 use crate::cty::{self, DynamicTypes, Type, Value, json, msgpack};
 use crate::driver::{ApplyRequest, ApplyResponse, CallContext};
 use crate::model::{
-    DriverError, ErrorKind, ObjectState, PlanRequest, PlanResponse, RecordedObject, Value as EngineValue,
+    DriverError, ErrorKind, ObjectState, PlanRequest, PlanResponse, RecordedObject, Secrets, Value as EngineValue,
 };
 use crate::plugin::{
     Applied, ApplyResourceChange, Client, Encoded, ImportResourceState, Lease, Msgpack, PlanResourceChange,
@@ -21,6 +22,8 @@ pub(super) struct Object<'a> {
     pub client: Client,
     /// Keeps its process.
     pub _lease: Lease,
+    /// What must not come out of its process.
+    pub mask: Arc<ProcessMask>,
     /// The type of the object.
     pub kind: Arc<ResourceType>,
     /// The provider plans destroys, too.
@@ -39,6 +42,24 @@ struct Prior {
 impl Object<'_> {
     fn type_name(&self) -> String {
         self.context.type_name.to_string()
+    }
+
+    /// From now on nothing sensitive of these is told or logged, whoever says it.
+    pub fn hush(&self, config: Option<&EngineValue>, prior: Option<&RecordedObject>) {
+        let block = &self.kind.schema.block;
+        let mut values: Vec<EngineValue> =
+            config.into_iter().chain(prior.map(|object| &object.value)).cloned().collect();
+        if let Some(config) = config.filter(|_| self.kind.has_secrets) {
+            let (config, _) = cty::conform(block, config);
+            values.extend(cty::write_only(block, &config).iter().map(|told| cty::plain(told).into_sensitive()));
+            values.push(cty::to_engine(block, &config));
+        }
+        self.mask.remember(Secrets::of(&values));
+    }
+
+    /// The result without what must not be told.
+    pub fn masked<T>(&self, result: Result<T, DriverError>) -> Result<T, DriverError> {
+        result.map_err(|error| self.mask.error(error))
     }
 
     /// Checks a configuration, as far as it is known.
@@ -88,12 +109,16 @@ impl Object<'_> {
             Encoded::Json(_) => self.encode(&planned)?.0,
         };
         let identity = answer.identity.map(|identity| self.identity_bytes(identity)).transpose()?;
-        let kept = Planned { private: answer.private, state, identity, legacy: answer.legacy_type_system };
+        let before = prior.kept.told.as_ref();
+        let told = self.kind.has_write_only.then(|| Told::of(block, &config, before, &request.entropy));
+        let tells = request.prior.is_some() && before.is_some() && before != told.as_ref();
+        let kept = Planned { private: answer.private, state, identity, legacy: answer.legacy_type_system, told };
         Ok(PlanResponse {
             planned: cty::to_engine(block, &planned),
             requires_replace: forcing,
             private: kept.encode(),
             identity: None,
+            tells,
             checked: true,
         })
     }
@@ -133,20 +158,20 @@ impl Object<'_> {
                 prior: state,
                 planned: Msgpack(plan.state.clone()),
                 config,
-                planned_private: plan.private,
-                planned_identity: plan.identity.map(Msgpack),
+                planned_private: plan.private.clone(),
+                planned_identity: plan.identity.clone().map(Msgpack),
             },
             Err(error) => return refused(error),
         };
         drop(planned);
         match self.client.apply_resource_change(asked).await {
-            Ok(answer) => self.applied(&prior, &plan.state, plan.legacy, answer),
+            Ok(answer) => self.applied(&prior, &plan, answer),
             Err(error) => unanswered(&error),
         }
     }
 
     /// What an apply came to. The state counts before anything that was said: what was made is recorded.
-    fn applied(&self, prior: &Prior, planned: &[u8], legacy: bool, answer: Applied) -> ApplyResponse {
+    fn applied(&self, prior: &Prior, plan: &Planned, answer: Applied) -> ApplyResponse {
         let block = &self.kind.schema.block;
         let mut error = told::error(&answer.diagnostics, &self.context.address);
         let state = match self.decode(&answer.state, "the state of the object") {
@@ -163,9 +188,9 @@ impl Object<'_> {
             error = Some(told::fault("the provider left places of the object unknown"));
         }
         if error.is_none() {
-            let planned = msgpack::decode(planned, self.kind.schema.ty());
+            let planned = msgpack::decode(&plan.state, self.kind.schema.ty());
             let found = planned.map(|planned| cty::result_faults(block, &planned, &known)).unwrap_or_default();
-            let legacy = legacy || answer.legacy_type_system;
+            let legacy = plan.legacy || answer.legacy_type_system;
             error = self.check("made something else than it planned", &found, legacy).err();
         }
         // Providers of the legacy kind return the prior state with a failure, and forget the private data.
@@ -173,7 +198,9 @@ impl Object<'_> {
             true => prior.kept.private.clone(),
             false => answer.private,
         };
-        let object = self.state(&known, private, answer.identity.as_ref());
+        // What a failed update was to tell is to be told again.
+        let told = if error.is_some() { &prior.kept.told } else { &plan.told };
+        let object = self.state(&known, private, told.clone(), answer.identity.as_ref());
         match object {
             Ok(object) => ApplyResponse { object: Some(object), error, tolerant: true, unsettled: false },
             Err(fault) => ApplyResponse { unsettled: true, ..refused(error.unwrap_or(fault)) },
@@ -203,7 +230,8 @@ impl Object<'_> {
                 let error = error.or_else(|| {
                     Some(told::fault("the provider reported no error, and returned an object after its destruction"))
                 });
-                let object = self.state(&left.unknown_as_null(), answer.private, answer.identity.as_ref()).ok();
+                // What is to be destroyed is told nothing more.
+                let object = self.state(&left.unknown_as_null(), answer.private, None, answer.identity.as_ref()).ok();
                 ApplyResponse { object, error, tolerant: true, unsettled: false }
             }
         }
@@ -254,6 +282,7 @@ impl Object<'_> {
     }
 
     async fn read_state(&self, prior: Prior) -> Result<Option<ObjectState>, DriverError> {
+        let told = prior.kept.told;
         let asked = ReadResource {
             type_name: self.type_name(),
             state: self.encode(&prior.state)?,
@@ -270,7 +299,7 @@ impl Object<'_> {
             return Ok(None);
         }
         let state = cty::normalized(&self.kind.schema.block, &state.unknown_as_null());
-        self.state(&state, answer.private, answer.identity.as_ref()).map(Some)
+        self.state(&state, answer.private, told, answer.identity.as_ref()).map(Some)
     }
 
     /// Finds an existing object by its id. `None`: there is none.
@@ -366,7 +395,13 @@ impl Object<'_> {
     }
 
     /// An object as the engine keeps it.
-    fn state(&self, state: &Value, private: Vec<u8>, identity: Option<&Encoded>) -> Result<ObjectState, DriverError> {
+    fn state(
+        &self,
+        state: &Value,
+        private: Vec<u8>,
+        told: Option<Told>,
+        identity: Option<&Encoded>,
+    ) -> Result<ObjectState, DriverError> {
         let identity = match (identity, &self.kind.identity) {
             (Some(identity), Some((_, ty))) => Some(cty::plain(&decode(identity, ty, "the identity")?)),
             _ => None,
@@ -377,7 +412,7 @@ impl Object<'_> {
             self.kind.identity.as_ref().filter(|_| identity.is_some()).map_or(0, |(version, _)| *version);
         Ok(ObjectState {
             value: cty::to_engine(&self.kind.schema.block, state),
-            private: Kept { private, dynamic, identity_version }.encode(),
+            private: Kept { private, dynamic, identity_version, told }.encode(),
             identity,
         })
     }

@@ -7,7 +7,8 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use serde::{Deserialize, Serialize};
 
-use crate::cty::DynamicTypes;
+use crate::cty::schema::Block;
+use crate::cty::{self, DynamicTypes, Value};
 use crate::model::{DriverError, ErrorKind};
 
 /// The first byte when the provider's bytes follow and there is nothing else to know, as with nearly every object.
@@ -25,6 +26,27 @@ pub(super) struct Kept {
     pub dynamic: DynamicTypes,
     /// The version of the schema of the identity.
     pub identity_version: i64,
+    /// What the provider was told last and does not keep; `None`: its type has nothing of that kind, or nobody knows.
+    pub told: Option<Told>,
+}
+
+/// Tells whether write-only arguments are still those that the provider was told last. No plan shows that.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Told {
+    /// Drawn for the object, so that the same secret of two objects has two fingerprints.
+    salt: String,
+    /// `None`: there were none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    fingerprint: Option<String>,
+}
+
+impl Told {
+    /// What a configuration tells the provider, under the salt that the object has already or else by these bytes.
+    pub fn of(block: &Block, config: &Value, before: Option<&Self>, entropy: &[u8]) -> Self {
+        let salt = before.map_or_else(|| BASE64_STANDARD.encode(entropy), |before| before.salt.clone());
+        let fingerprint = cty::write_only_fingerprint(block, config, salt.as_bytes());
+        Self { salt, fingerprint: fingerprint.map(|print| BASE64_STANDARD.encode(&print[..16])) }
+    }
 }
 
 /// What is kept between a plan and its apply.
@@ -38,6 +60,8 @@ pub(super) struct Planned {
     pub identity: Option<Vec<u8>>,
     /// The provider does not keep to the rules of plans.
     pub legacy: bool,
+    /// What the provider is told and does not keep.
+    pub told: Option<Told>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -47,6 +71,8 @@ struct KeptText {
     dynamic: String,
     #[serde(default)]
     identity_version: i64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    told: Option<Told>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -55,6 +81,8 @@ struct PlannedText {
     state: String,
     identity: Option<String>,
     legacy: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    told: Option<Told>,
 }
 
 fn damaged() -> DriverError {
@@ -69,7 +97,7 @@ fn bytes(text: &str) -> Result<Vec<u8>, DriverError> {
 impl Kept {
     /// As bytes.
     pub fn encode(&self) -> Arc<[u8]> {
-        if self.dynamic.is_empty() && self.identity_version == 0 {
+        if self.dynamic.is_empty() && self.identity_version == 0 && self.told.is_none() {
             if self.private.is_empty() {
                 return Arc::from([]);
             }
@@ -77,7 +105,7 @@ impl Kept {
         }
         let dynamic = if self.dynamic.is_empty() { String::new() } else { self.dynamic.to_json() };
         let private = BASE64_STANDARD.encode(&self.private);
-        text(&KeptText { private, dynamic, identity_version: self.identity_version })
+        text(&KeptText { private, dynamic, identity_version: self.identity_version, told: self.told.clone() })
     }
 
     /// From such bytes; none are those of an object that was recorded by somebody else.
@@ -91,7 +119,8 @@ impl Kept {
                     "" => DynamicTypes::default(),
                     types => DynamicTypes::from_json(types.as_bytes()).map_err(|_| damaged())?,
                 };
-                Ok(Self { private: bytes(&kept.private)?, dynamic, identity_version: kept.identity_version })
+                let KeptText { identity_version, told, .. } = kept;
+                Ok(Self { private: bytes(&kept.private)?, dynamic, identity_version, told })
             }
             Some(_) => Err(damaged()),
         }
@@ -107,6 +136,7 @@ impl Planned {
             state: encode(&self.state),
             identity: self.identity.as_ref().map(encode),
             legacy: self.legacy,
+            told: self.told.clone(),
         })
     }
 
@@ -119,6 +149,7 @@ impl Planned {
             state: bytes(&planned.state)?,
             identity: planned.identity.as_deref().map(bytes).transpose()?,
             legacy: planned.legacy,
+            told: planned.told,
         })
     }
 }
@@ -132,17 +163,18 @@ fn text(value: &impl Serialize) -> Arc<[u8]> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cty::{Type, Value};
+    use crate::cty::Type;
 
     #[test]
     fn what_is_kept_comes_back() {
         let value = Value::object([("any", Value::dynamic(Type::String, Value::string("x")))]);
         let dynamic = DynamicTypes::of(&value, &Type::object([("any", Type::Dynamic)]));
         let bare = Kept { private: vec![1, 2], ..Kept::default() };
-        for kept in [Kept::default(), bare.clone(), Kept { dynamic, identity_version: 2, ..bare }] {
+        let told = Some(Told { salt: "s".into(), fingerprint: Some("f".into()) });
+        for kept in [Kept::default(), bare.clone(), Kept { dynamic, identity_version: 2, told: told.clone(), ..bare }] {
             assert_eq!(Kept::decode(&kept.encode()).unwrap(), kept);
         }
-        let planned = Planned { private: vec![0], state: vec![0xc0], identity: Some(vec![1]), legacy: true };
+        let planned = Planned { private: vec![0], state: vec![0xc0], identity: Some(vec![1]), legacy: true, told };
         assert_eq!(Planned::decode(&planned.encode()).unwrap(), planned);
         for damaged in [&[7u8][..], b"\x01{", b"\x01{\"private\":\"?\"}"] {
             assert!(Kept::decode(damaged).is_err());

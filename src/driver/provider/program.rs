@@ -1,12 +1,10 @@
 //! From what a `Provider` says to the program to start.
 
-use std::path::PathBuf;
-
-use crate::install::Installer;
+use crate::install::{Installed, Installer};
 use crate::model::{DriverError, ErrorKind, Provider};
 
-/// The program of a provider, installed when it is not there yet.
-pub(super) async fn program(installer: &Installer, provider: &Provider) -> Result<PathBuf, DriverError> {
+/// The package of a provider, installed when it is not there yet.
+pub(super) async fn program(installer: &Installer, provider: &Provider) -> Result<Installed, DriverError> {
     let installed = installer.obtain(provider).await.map_err(|error| {
         let field = error.field.map_or_else(String::new, |field| format!("{field}: "));
         let message = format!("there is no program of the provider `{}`: {field}{}", provider.name, error.message);
@@ -16,5 +14,5 @@ pub(super) async fn program(installer: &Installer, provider: &Provider) -> Resul
     for warning in &installed.warnings {
         tracing::warn!(provider = &*provider.name, "{warning}");
     }
-    Ok(installed.program)
+    Ok(installed)
 }

@@ -15,6 +15,10 @@ pub(super) struct ResourceType {
     pub schema: Schema,
     /// What the engine knows of it.
     pub outline: Arc<model::Schema>,
+    /// Some attribute of it is sensitive, or write-only.
+    pub has_secrets: bool,
+    /// Some attribute of it is told to the provider and never kept.
+    pub has_write_only: bool,
     /// What its objects are found by: the version and the type of such values.
     pub identity: Option<(i64, Type)>,
 }
@@ -25,7 +29,9 @@ impl ResourceType {
         let schema = Schema { version: told.version, block: block(&told.block)? };
         let outline = Arc::new(outline(&schema));
         let identity = identity.map(identity_type).transpose()?;
-        Ok(Self { schema, outline, identity })
+        let has_write_only = schema.block.has(&|attribute| attribute.write_only);
+        let has_secrets = has_write_only || schema.block.has(&|attribute| attribute.sensitive);
+        Ok(Self { schema, outline, has_secrets, has_write_only, identity })
     }
 }
 

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use super::schema::{self, ResourceType};
 use super::told;
 use crate::cty::schema::Block;
+use crate::driver::ProviderFacts;
 use crate::model::DriverError;
 use crate::plugin::schema::{IdentitySchema, ProviderSchema};
 use crate::process::lock;
@@ -16,15 +17,25 @@ pub(super) struct Served {
     told: ProviderSchema,
     identities: BTreeMap<String, IdentitySchema>,
     settings: Block,
+    facts: ProviderFacts,
     types: Mutex<BTreeMap<Arc<str>, Option<Arc<ResourceType>>>>,
 }
 
 impl Served {
     /// From what a provider tells.
-    pub fn new(told: ProviderSchema, identities: BTreeMap<String, IdentitySchema>) -> Result<Self, DriverError> {
+    pub fn new(
+        told: ProviderSchema,
+        identities: BTreeMap<String, IdentitySchema>,
+        facts: ProviderFacts,
+    ) -> Result<Self, DriverError> {
         let settings = told.provider().map_err(|error| told::fault(error.to_string()))?;
         let settings = schema::block(&settings.block).map_err(|error| told::fault(error.to_string()))?;
-        Ok(Self { told, identities, settings, types: Mutex::default() })
+        Ok(Self { told, identities, settings, facts, types: Mutex::default() })
+    }
+
+    /// What is known of the program.
+    pub fn facts(&self) -> &ProviderFacts {
+        &self.facts
     }
 
     /// The schema of its settings.

@@ -1,19 +1,22 @@
 //! Running providers: one process for each configuration.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, Weak};
 
 use sha2::{Digest as _, Sha256};
 use tokio::task::JoinSet;
 
+use super::mask::ProcessMask;
 use super::program::program;
 use super::served::Served;
 use super::told;
 use crate::cty::{self, msgpack};
-use crate::install::Installer;
-use crate::model::{DriverError, ErrorKind, Provider, ProviderUse};
-use crate::plugin::{Client, Key, Launch, Lease, Msgpack, PluginError, Pool, PoolSettings};
-use crate::process::Clock;
+use crate::driver::ProviderFacts;
+use crate::install::{Installed, Installer};
+use crate::model::{DriverError, ErrorKind, Provider, ProviderUse, Secrets};
+use crate::plugin::{Client, Key, Launch, Lease, Msgpack, PluginError, Pool, PoolSettings, Protocol};
+use crate::process::{Clock, lock};
 
 /// How providers are run.
 #[derive(Clone, Debug)]
@@ -30,6 +33,8 @@ pub struct ProviderOptions {
 pub(super) struct Sessions {
     options: ProviderOptions,
     pool: Arc<Pool>,
+    /// What must not come out of each process.
+    masks: Mutex<HashMap<Key, Weak<ProcessMask>>>,
     /// Ends with the sessions.
     _upkeep: JoinSet<()>,
 }
@@ -41,12 +46,13 @@ impl Sessions {
         let kept = Arc::clone(&pool);
         let mut upkeep = JoinSet::new();
         upkeep.spawn(async move { kept.maintain().await });
-        Self { options, pool, _upkeep: upkeep }
+        Self { options, pool, masks: Mutex::default(), _upkeep: upkeep }
     }
 
     /// What a provider serves. It needs no settings for that.
     pub async fn describe(&self, provider: &Provider) -> Result<Served, DriverError> {
-        let client = self.start(provider).await?;
+        let installed = program(&self.options.installer, provider).await?;
+        let client = self.launch(provider, &installed, &Arc::default()).await?;
         let asked = async {
             let (schema, said) = client.schema().await.map_err(|error| told::failed(&error))?;
             if let Some(error) = told::error(&said, &provider.name) {
@@ -54,28 +60,69 @@ impl Sessions {
             }
             // Providers of before identities do not know the call.
             let identities = client.identity_schemas().await.ok().flatten().map(|(schemas, _)| schemas);
-            Served::new(schema, identities.unwrap_or_default())
+            let facts = ProviderFacts {
+                version: installed.version.as_ref().map(ToString::to_string),
+                protocol: match client.protocol() {
+                    Protocol::V5 => 5,
+                    Protocol::V6 => 6,
+                },
+                resource_types: schema.resource_types().count(),
+                locked: installed.locked(provider),
+            };
+            Served::new(schema, identities.unwrap_or_default(), facts)
         };
         let served = asked.await;
         client.close().await;
         served
     }
 
-    /// A provider with its settings.
-    pub async fn configured(&self, used: &ProviderUse, served: &Served) -> Result<Lease, DriverError> {
-        let mut refusal = None;
+    /// A provider with its settings, and what must not come out of it.
+    pub async fn configured(
+        &self,
+        used: &ProviderUse,
+        served: &Served,
+    ) -> Result<(Lease, Arc<ProcessMask>), DriverError> {
+        let (key, mut refusal) = (key(used), None);
+        let mask = self.mask(&key, used, served);
         let start = async || {
-            self.configure(used, served).await.map_err(|error| {
+            self.configure(used, served, &mask).await.map_err(|error| {
+                let error = mask.error(error);
                 let why = error.message.clone();
                 refusal = Some(error);
                 PluginError::Failed { provider: used.provider.name.to_string(), call: "ConfigureProvider", why }
             })
         };
-        let lease = self.pool.lease(&key(used), start).await;
-        lease.map_err(|error| refusal.unwrap_or_else(|| unavailable(&error)))
+        let lease = self.pool.lease(&key, start).await;
+        let lease = lease.map_err(|error| refusal.unwrap_or_else(|| unavailable(&error)))?;
+        Ok((lease, mask))
     }
 
-    async fn configure(&self, used: &ProviderUse, served: &Served) -> Result<Client, DriverError> {
+    /// Ends the process of settings that hold no more, once it has answered what it was asked.
+    pub fn retire(&self, used: &ProviderUse) {
+        self.pool.retire(&key(used));
+    }
+
+    /// The mask of the process of that key: the one that it has, as long as it runs.
+    fn mask(&self, key: &Key, used: &ProviderUse, served: &Served) -> Arc<ProcessMask> {
+        let mut masks = lock(&self.masks);
+        if let Some(mask) = masks.get(key).and_then(Weak::upgrade) {
+            return mask;
+        }
+        masks.retain(|_, mask| mask.strong_count() > 0);
+        // Some are told to be secret by whoever wrote them, and some by the provider.
+        let (settings, _) = cty::conform(served.settings(), &used.settings);
+        let marked = cty::to_engine(served.settings(), &settings);
+        let mask = ProcessMask::new(Secrets::of([&used.settings, &marked]));
+        masks.insert(key.clone(), Arc::downgrade(&mask));
+        mask
+    }
+
+    async fn configure(
+        &self,
+        used: &ProviderUse,
+        served: &Served,
+        mask: &Arc<ProcessMask>,
+    ) -> Result<Client, DriverError> {
         let (settings, mut found) = cty::conform(served.settings(), &used.settings);
         if !found.is_empty() {
             let first = found.swap_remove(0);
@@ -85,7 +132,8 @@ impl Sessions {
         }
         let settings = msgpack::encode(&settings, served.settings().ty());
         let settings = Msgpack(settings.map_err(|error| told::unreadable("the settings", &error))?);
-        let client = self.start(&used.provider).await?;
+        let installed = program(&self.options.installer, &used.provider).await?;
+        let client = self.launch(&used.provider, &installed, mask).await?;
         let configured = async {
             if served.wants_to_be_asked() {
                 client.schema().await.map_err(|error| told::failed(&error))?;
@@ -116,10 +164,16 @@ impl Sessions {
         }
     }
 
-    async fn start(&self, provider: &Provider) -> Result<Client, DriverError> {
-        let mut launch = Launch::new(provider.name.to_string(), program(&self.options.installer, provider).await?);
+    async fn launch(
+        &self,
+        provider: &Provider,
+        installed: &Installed,
+        mask: &Arc<ProcessMask>,
+    ) -> Result<Client, DriverError> {
+        let mut launch = Launch::new(provider.name.to_string(), installed.program.clone());
         launch.working_folder.clone_from(&self.options.working_folder);
         launch.limits.in_flight = provider.max_calls as usize;
+        launch.mask = mask.of_output();
         launch.environment = provider
             .environment
             .iter()

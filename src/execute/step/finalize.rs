@@ -47,7 +47,7 @@ fn as_planned(prepared: &Prepared) -> Final {
         planned: prepared.planned.clone(),
         private: Arc::clone(&prepared.private),
         identity: prepared.identity.clone(),
-        unchanged: prepared.prior.as_ref().is_some_and(|prior| unchanged(&prior.value)),
+        unchanged: !prepared.tells && prepared.prior.as_ref().is_some_and(|prior| unchanged(&prior.value)),
     }
 }
 

@@ -65,6 +65,7 @@ pub(super) fn plan(world: &World) -> Plan {
                         requires_replace: Vec::new(),
                         private: Arc::new([]),
                         identity,
+                        tells: false,
                         checked: false,
                     };
                     Reply::Planned(Vec::new(), Ok(Some(response)))

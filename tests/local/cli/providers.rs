@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use super::documented;
 use super::sandbox::Sandbox;
 use crate::providers;
 
@@ -224,4 +225,116 @@ fn a_provider_is_not_asked_again_about_what_it_has_carried_out_before_that_is_du
     assert!(!planned());
     assert_eq!(plan("--refresh=all"), "NoOp");
     assert!(planned());
+}
+
+#[test]
+fn the_document_about_settings_tells_what_happens() {
+    let sandbox = Sandbox::new();
+    install(&sandbox, &["tls"]);
+    documented::check("provider-configs.md", &sandbox);
+    assert_eq!(sandbox.recorded(), ["key"]);
+}
+
+fn document(kind: &str, name: &str, body: &str) -> String {
+    let api = if kind == "Secret" { "v1" } else { "purlin.dev/v1alpha1" };
+    format!("---\napiVersion: {api}\nkind: {kind}\nmetadata: {{ name: {name} }}\n{body}\n")
+}
+
+#[test]
+fn a_changed_write_only_argument_is_told_to_the_provider_and_kept_nowhere() {
+    let sandbox = Sandbox::new();
+    install(&sandbox, &["corner"]);
+    let inputs = "inputs: [{ name: s, secretKeyRef: { name: login, key: s } }]";
+    let write = |secret: &str| {
+        let text = [
+            document("Secret", "login", &format!("stringData: {{ s: {secret} }}")),
+            document(
+                "Resource",
+                "account",
+                &format!("spec: {{ type: corner_thing, config: {{ name: a, secret_wo: '${{inputs.s}}' }}, {inputs} }}"),
+            ),
+            document("Resource", "plain", "spec: { type: corner_thing, config: { name: b } }"),
+        ];
+        sandbox.write("files/objects.yaml", &text.concat());
+    };
+    write("canary-one");
+    assert_eq!(finished(&sandbox, APPLY).len(), 2);
+    assert_eq!(actions(&sandbox), [""; 0]);
+    // A refresh leaves it as it is known.
+    assert_eq!(finished(&sandbox, APPLY), [""; 0]);
+    write("canary-two");
+    let plan = sandbox.ok(&["plan", "-f", "files"]);
+    assert!(plan.contains("a write-only argument changed") && !plan.contains("canary"), "{plan}");
+    assert_eq!(actions(&sandbox), ["account Update"]);
+    assert_eq!(finished(&sandbox, APPLY), ["account update"]);
+    assert_eq!(actions(&sandbox), [""; 0]);
+    // One that is there for the first time is told as well, and so is that there is none any more.
+    let text = fs::read_to_string(sandbox.path("files/objects.yaml")).unwrap();
+    sandbox.write("files/objects.yaml", &text.replace("secret_wo: '${inputs.s}'", "text: x"));
+    assert_eq!(actions(&sandbox), ["account Update"]);
+    let records = fs::read(sandbox.path("purlin.db")).unwrap();
+    assert!(!records.windows(6).any(|window| window == b"canary"));
+}
+
+#[test]
+fn a_provider_quotes_none_of_its_secret_settings() {
+    let sandbox = Sandbox::new();
+    install(&sandbox, &["corner"]);
+    let inputs = "inputs: [{ name: s, secretKeyRef: { name: login, key: s } }]";
+    let text = [
+        document("Secret", "login", "stringData: { s: canary-setting }"),
+        // The provider tells in which folder it cannot write.
+        document(
+            "ProviderConfig",
+            "corner",
+            &format!("spec: {{ config: {{ folder: '/nowhere/${{inputs.s}}' }}, {inputs} }}"),
+        ),
+        document("Resource", "thing", "spec: { type: corner_thing, config: { name: a } }"),
+        // And which text it was told to refuse.
+        document(
+            "ProviderConfig",
+            "odd",
+            &format!(
+                "spec: {{ provider: {{ name: corner }}, config: {{ fail: 'not with ${{inputs.s}}' }}, {inputs} }}"
+            ),
+        ),
+        document(
+            "Resource",
+            "odd",
+            "spec: { type: corner_thing, providerConfigRef: { name: odd }, config: { name: a } }",
+        ),
+    ];
+    sandbox.write("files/objects.yaml", &text.concat());
+    let ran = sandbox.run(&["apply", "-f", "files", "--yes"]);
+    let told = format!("{}{}", ran.stdout, ran.stderr);
+    assert_eq!(ran.code, Some(1), "{told}");
+    assert!(told.contains("open (sensitive)/") && told.contains("is refused: (sensitive)"), "{told}");
+    assert!(!told.contains("canary"), "{told}");
+}
+
+#[test]
+fn settings_that_refer_to_objects_are_known_after_them_and_needed_before_them() {
+    let sandbox = Sandbox::new();
+    install(&sandbox, &["corner", "random"]);
+    let folder = sandbox.path("world");
+    fs::create_dir(&folder).unwrap();
+    let config = format!("spec: {{ config: {{ folder: '{}', secret: '${{password.result}}' }} }}", folder.display());
+    let text = [
+        document("ProviderConfig", "corner", &config),
+        document("Resource", "password", "spec: { type: random_password, config: { length: 20 } }"),
+        document("Resource", "thing", "spec: { type: corner_thing, config: { name: a, text: b } }"),
+    ];
+    sandbox.write("files/objects.yaml", &text.concat());
+    let ran = sandbox.run(&["apply", "-f", "files", "--yes"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(
+        format!("{}{}", ran.stdout, ran.stderr).contains("waits for the settings of its provider `corner`"),
+        "{ran:?}"
+    );
+    assert_eq!(sandbox.recorded(), ["password"]);
+    assert_eq!(finished(&sandbox, APPLY), ["thing create"]);
+    assert_eq!(actions(&sandbox), [""; 0]);
+    let destroyed = finished(&sandbox, &["destroy", "-f", "files", "--yes", "-o", "json"]);
+    assert_eq!(destroyed, ["thing destroy", "password destroy"]);
+    assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);
 }

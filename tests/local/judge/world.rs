@@ -326,7 +326,14 @@ impl Driver for World {
                 .with("echo", echo);
             let fixed = FIXED.iter().filter(|name| prior.is_some() && differs(name));
             let requires_replace = fixed.map(|name| Path::default().name(*name)).collect();
-            Ok(PlanResponse { planned, requires_replace, private: Arc::from([]), identity: None, checked: false })
+            Ok(PlanResponse {
+                planned,
+                requires_replace,
+                private: Arc::from([]),
+                identity: None,
+                tells: false,
+                checked: false,
+            })
         }
         .boxed()
     }
