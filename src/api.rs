@@ -14,8 +14,8 @@ mod schema;
 pub use conditions::ConditionType;
 pub use crds::{crds, resource_crd};
 pub use provider::{
-    Provider, ProviderConfig, ProviderConfigSpec, ProviderLimits, ProviderPackage, ProviderSpec, ProviderStatus,
-    ProviderVariable,
+    Provider, ProviderConfig, ProviderConfigSpec, ProviderConfigStatus, ProviderLimits, ProviderLock, ProviderPackage,
+    ProviderSpec, ProviderStatus, ProviderVariable,
 };
 pub use resource::{
     DeletionPolicy, Dependency, Deposed, Drift, DriftAction, EffectiveLifecycle, Exec, Hook, Import, Input, Instances,
@@ -37,6 +37,9 @@ pub const KIND: &str = "Resource";
 
 /// The finalizer that holds a Resource until its object is destroyed.
 pub const FINALIZER: &str = "purlin.dev/destroy";
+
+/// The finalizer that holds a `ProviderConfig` as long as a Resource uses it.
+pub const IN_USE: &str = "purlin.dev/in-use";
 
 /// Suspends an object while its value is `true`: the same switch as `spec.suspend`.
 pub const PAUSED: &str = "purlin.dev/paused";

@@ -22,6 +22,7 @@ pub mod namespace;
 pub mod options;
 pub mod providers;
 pub mod retry;
+pub mod settings;
 pub mod settle;
 pub mod status;
 pub mod summarize;
@@ -110,7 +111,11 @@ pub async fn run(options: Options, shutdown: Shutdown) -> Result<(), ControllerE
     watch_everything(&mut background, &options, &client, &world, &secrets, &metrics, &random, &readiness);
     let watch = Watch { world: world.clone(), metrics: metrics.clone(), random: random.clone() };
     let (tell, seen) = mpsc::unbounded_channel();
+    let installing = installing();
+    let installer = installing.installer.clone();
     let tell = move |object: &api::Provider, spec: &Arc<ProviderSpec>| {
+        // Before anybody hears of the Provider: what was installed once is installed again.
+        installer.hold(&spec.provider, providers::locked(object));
         // Nobody listens while the process ends.
         let _ = tell.send(Seen { object: object.clone(), spec: spec.clone() });
     };
@@ -122,7 +127,7 @@ pub async fn run(options: Options, shutdown: Shutdown) -> Result<(), ControllerE
         move |noticed: Noticed| told.apply(&noticed.namespace, Event::ObjectNoticed(noticed.address, noticed.gone));
     let kubernetes = KubernetesObject::impersonating(client.clone(), OwnerScope::Cluster, clock.clone());
     let kubernetes = kubernetes.telling(Arc::new(tell));
-    let providers: Arc<dyn Driver> = Arc::new(Providers::new(installing(), clock.clone()));
+    let providers: Arc<dyn Driver> = Arc::new(Providers::new(installing, clock.clone()));
     let drivers = Registry::built_in(kubernetes).with_providers(providers.clone());
     let engine = Engine::new(drivers, journal.clone(), clock.clone(), random.clone(), options.limits, me.clone());
     let engine = Arc::new(engine.with_hooks(Arc::new(JobHooks::new(client.clone(), clock.clone()))));

@@ -85,12 +85,15 @@ pub struct Installer {
     http: Http,
     lock_file: Option<PathBuf>,
     /// What was installed before, by name and address of the provider, when there is no lock file.
-    held: Mutex<BTreeMap<(Arc<str>, Arc<str>), Locked>>,
+    held: Mutex<BTreeMap<Named, Locked>>,
     /// One writes it at a time.
     noting: Mutex<()>,
     /// What was installed and checked already, while its program stays as it is.
     done: Mutex<BTreeMap<Asked, (Installed, Option<Stamp>)>>,
 }
+
+/// A provider by its name and its address.
+type Named = (Arc<str>, Arc<str>);
 
 /// What was asked for.
 type Asked = (Provider, Option<Locked>);

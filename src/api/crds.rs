@@ -10,15 +10,14 @@ use super::{Provider, ProviderConfig, Resource};
 /// Every CRD: its file name in `crds/`, and the text of that file.
 pub fn crds() -> Vec<(&'static str, String)> {
     vec![
-        ("providerconfigs.purlin.dev.yaml", yaml(&ProviderConfig::crd())),
-        ("providers.purlin.dev.yaml", yaml(&provider_crd())),
+        ("providerconfigs.purlin.dev.yaml", yaml(&with_new_status(ProviderConfig::crd()))),
+        ("providers.purlin.dev.yaml", yaml(&with_new_status(Provider::crd()))),
         ("resources.purlin.dev.yaml", yaml(&resource_crd())),
     ]
 }
 
-/// The CRD of [`Provider`], with the status of a new one.
-fn provider_crd() -> CustomResourceDefinition {
-    let mut crd = Provider::crd();
+/// A CRD with the status of a new object.
+fn with_new_status(mut crd: CustomResourceDefinition) -> CustomResourceDefinition {
     for version in &mut crd.spec.versions {
         if let Some(root) = version.schema.as_mut().and_then(|schema| schema.open_api_v3_schema.as_mut()) {
             never_looks_current(root);
@@ -60,17 +59,16 @@ fn complete(root: &mut JSONSchemaProps) {
             "spec.enabled and enabledWhen exclude each other",
         ),
     ]);
-    never_looks_current(root);
-}
-
-fn never_looks_current(root: &mut JSONSchemaProps) {
-    let Some(properties) = root.properties.as_mut() else { return };
-    if let Some(spec) = properties.get_mut("spec") {
+    if let Some(spec) = root.properties.as_mut().and_then(|properties| properties.get_mut("spec")) {
         // No rule in CEL, which does not see `forEach`, since that has no type.
         let both = vec!["count".to_owned(), "forEach".to_owned()];
         spec.not = Some(Box::new(JSONSchemaProps { required: Some(both), ..JSONSchemaProps::default() }));
     }
-    if let Some(status) = properties.get_mut("status") {
+    never_looks_current(root);
+}
+
+fn never_looks_current(root: &mut JSONSchemaProps) {
+    if let Some(status) = root.properties.as_mut().and_then(|properties| properties.get_mut("status")) {
         // A new object must never look current: its generation is 1, and this is not.
         status.default = Some(JSON(serde_json::json!({"observedGeneration": -1})));
         status.nullable = None;

@@ -25,8 +25,10 @@ use super::schema;
         "description": "Whether the provider can be used."}"#,
     printcolumn = r#"{"name": "SOURCE", "type": "string", "jsonPath": ".spec.source",
         "description": "The address of the provider."}"#,
-    printcolumn = r#"{"name": "VERSION", "type": "string", "jsonPath": ".spec.version",
-        "description": "Which versions will do."}"#,
+    printcolumn = r#"{"name": "VERSION", "type": "string", "jsonPath": ".status.version",
+        "description": "The version that is installed."}"#,
+    printcolumn = r#"{"name": "TYPES", "type": "integer", "jsonPath": ".status.resourceTypes",
+        "description": "How many types of Resources it has."}"#,
     printcolumn = r#"{"name": "AGE", "type": "date", "jsonPath": ".metadata.creationTimestamp",
         "description": "When the Provider was created."}"#,
     printcolumn = r#"{"name": "MESSAGE", "type": "string", "jsonPath": ".status.conditions[?(@.type==\"Ready\")].message",
@@ -119,6 +121,31 @@ pub struct ProviderStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "schema::conditions")]
     pub conditions: Vec<Condition>,
+    /// The version that is installed. A program that was named by its path has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// The version of the provider protocol that it speaks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub protocol: Option<i32>,
+    /// How many types of Resources it has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resource_types: Option<i32>,
+    /// What every later installation has to keep to, as long as the version fits `spec.version`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lock: Option<ProviderLock>,
+}
+
+/// Which package of a provider is in use, as in a lock file.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ProviderLock {
+    /// The version.
+    pub version: String,
+    /// Which versions would have done when it was chosen.
+    #[serde(default)]
+    pub constraint: String,
+    /// What its packages hash to, on all platforms that are known.
+    #[serde(default)]
+    pub hashes: Vec<String>,
 }
 
 /// With which settings and credentials a provider is used.
@@ -131,13 +158,24 @@ pub struct ProviderStatus {
     shortname = "ppc",
     category = "purlin",
     namespaced,
+    status = "ProviderConfigStatus",
     derive = "Default",
     derive = "PartialEq",
     doc = "The settings and credentials with which a provider serves the Resources of a namespace.",
-    printcolumn = r#"{"name": "PROVIDER", "type": "string", "jsonPath": ".spec.provider.name",
+    printcolumn = r#"{"name": "READY", "type": "string", "jsonPath": ".status.conditions[?(@.type==\"Ready\")].status",
+        "description": "Whether the provider accepts the settings."}"#,
+    printcolumn = r#"{"name": "SYNCED", "type": "string", "jsonPath": ".status.conditions[?(@.type==\"Synced\")].status",
+        "description": "Whether the settings are known."}"#,
+    printcolumn = r#"{"name": "PROVIDER", "type": "string", "jsonPath": ".status.provider",
         "description": "The Provider."}"#,
+    printcolumn = r#"{"name": "VERSION", "type": "string", "jsonPath": ".status.version",
+        "description": "The version of the provider."}"#,
+    printcolumn = r#"{"name": "USERS", "type": "integer", "jsonPath": ".status.users",
+        "description": "How many Resources use it."}"#,
     printcolumn = r#"{"name": "AGE", "type": "date", "jsonPath": ".metadata.creationTimestamp",
-        "description": "When the ProviderConfig was created."}"#
+        "description": "When the ProviderConfig was created."}"#,
+    printcolumn = r#"{"name": "MESSAGE", "type": "string", "jsonPath": ".status.conditions[?(@.type==\"Ready\")].message",
+        "description": "Why the settings can, or cannot, be used.", "priority": 1}"#
 )]
 #[serde(rename_all = "camelCase")]
 pub struct ProviderConfigSpec {
@@ -163,4 +201,26 @@ pub struct ProviderConfigSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253))]
     pub service_account_name: Option<String>,
+}
+
+/// What is known of a `ProviderConfig`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ProviderConfigStatus {
+    /// The generation that the status is about.
+    #[serde(default)]
+    pub observed_generation: i64,
+    /// `Ready` and `Synced` always, `DeletionBlocked` while it is true.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(schema_with = "schema::conditions")]
+    pub conditions: Vec<Condition>,
+    /// The name of the Provider.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provider: Option<String>,
+    /// The version of the provider that has accepted the settings. A program that was named by its path has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// How many Resources use it, those included of which only a record is left.
+    #[serde(default)]
+    pub users: i32,
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
-use kube::api::{ListParams, Patch, PatchParams};
+use kube::api::{ListParams, ObjectMeta, Patch, PatchParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Api, Client};
 use serde_json::json;
@@ -380,7 +380,7 @@ pub async fn change(
 }
 
 /// Removes finalizer and annotation from one Resource or all of them, so that they can go while objects and records
-/// stay. Gives how many had any.
+/// stay; with all of them the finalizers of ProviderConfigs, which have no users then. Gives how many had any.
 pub async fn release(target: &Cluster, wanted: Option<&Address>) -> anyhow::Result<usize> {
     let connection = Connection::open(target).await?;
     let resources = connection.resources();
@@ -395,7 +395,23 @@ pub async fn release(target: &Cluster, wanted: Option<&Address>) -> anyhow::Resu
         resources.patch(&name, &PatchParams::default(), &Patch::Merge(patch)).await.map_err(explained)?;
         released += 1;
     }
+    if wanted.is_none() {
+        let configs: Api<api::ProviderConfig> = Api::namespaced(connection.client.clone(), &connection.namespace);
+        for config in configs.list(&ListParams::default()).await.map_err(explained)? {
+            let Some(patch) = without_finalizer(&config.metadata, api::IN_USE) else { continue };
+            let name = config.metadata.name.as_deref().unwrap_or_default();
+            configs.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await.map_err(explained)?;
+        }
+    }
     Ok(released)
+}
+
+/// `None`: it does not have the finalizer.
+fn without_finalizer(metadata: &ObjectMeta, ours: &str) -> Option<serde_json::Value> {
+    let finalizers = metadata.finalizers.as_deref().unwrap_or_default();
+    let others: Vec<&String> = finalizers.iter().filter(|finalizer| *finalizer != ours).collect();
+    let marks = json!({"resourceVersion": metadata.resource_version, "finalizers": others});
+    (others.len() < finalizers.len()).then(|| json!({ "metadata": marks }))
 }
 
 /// The patch carries the resourceVersion: a Resource that changed meanwhile is not touched.

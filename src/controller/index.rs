@@ -24,13 +24,13 @@ use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
-use crate::load::{Config, Data, Instance, ProviderConfig};
+use crate::load::{Config, Data, Instance};
 use crate::model::{Address, Stored, Value, Version};
 use crate::store::ResourceMeta;
 use crate::store::secrets::Family;
 
 pub use self::inputs::InputKey;
-pub use self::providers::Providers;
+pub use self::providers::{ObservedSettings, Providers, SettingsMeta, SettingsView};
 
 use self::families::KnownFamilies;
 use self::inputs::KnownInputs;
@@ -95,7 +95,7 @@ pub enum Event {
     /// The Providers of the cluster are these.
     Providers(Providers),
     /// A `ProviderConfig` exists in this form.
-    ProviderConfigApplied(Arc<ProviderConfig>),
+    ProviderConfigApplied(ObservedSettings),
     /// A `ProviderConfig` is gone.
     ProviderConfigDeleted(Arc<str>),
     /// Somebody else has changed the object of an instance, or destroyed it.
@@ -173,10 +173,10 @@ impl Index {
         self.terminating
     }
 
-    /// Whether there is neither a Resource nor a record.
+    /// Whether there is neither a Resource nor a record, nor a `ProviderConfig`.
     pub fn is_empty(&self) -> bool {
         let records = self.records.is_empty() && self.unreadable.is_empty() && self.busy.is_empty();
-        records && self.entries.is_empty() && self.families.is_empty()
+        records && self.entries.is_empty() && self.families.is_empty() && self.providers.is_empty()
     }
 
     /// All records, as known.
@@ -228,6 +228,7 @@ impl Index {
 
     /// Takes an event.
     pub fn apply(&mut self, event: Event) {
+        self.providers.touch();
         match event {
             Event::ResourceApplied(observed) => self.resource_applied(observed),
             Event::ResourceDeleted(name) => self.resource_deleted(&name),
@@ -251,7 +252,10 @@ impl Index {
                     self.wake_served(|_| true);
                 }
             }
-            Event::ProviderConfigApplied(config) => self.provider_config_applied(&config),
+            Event::ProviderConfigApplied(observed) => {
+                self.provider_config_applied(observed);
+                self.providers.touch();
+            }
             Event::ProviderConfigDeleted(name) => self.provider_config_deleted(&name),
             Event::ObjectNoticed(address, gone) => *self.noticed.entry(address).or_default() |= gone,
             Event::Namespace { value, terminating } => self.namespace_changed(value, terminating),
@@ -361,6 +365,7 @@ impl Index {
                 self.apply(event);
             }
         }
+        self.providers.touch();
         // Whoever followed the inputs is gone as well.
         self.inputs.forget();
         self.wake_all();
@@ -368,6 +373,7 @@ impl Index {
 
     /// What was begun has ended, and this is what we know the record to be (`None`: we know that there is none).
     pub fn end(&mut self, address: &Address, own: Option<&Stored>) {
+        self.providers.touch();
         let parked = self.busy.remove(address).unwrap_or_default();
         let existed = self.records.contains_key(address);
         if let Some(stored) = own {
@@ -521,9 +527,7 @@ impl Index {
         }
         for name in settings {
             // Under other settings every object is another one's.
-            if let Some(config) = self.providers.get(&name).cloned() {
-                self.provider_config_applied(&config);
-            }
+            self.settings_changed(&name);
         }
     }
 

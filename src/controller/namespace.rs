@@ -19,6 +19,7 @@ mod planning;
 mod progress;
 mod recovery;
 mod resources;
+mod settings;
 mod tracked;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -32,6 +33,7 @@ use self::planning::{Deferred, Planned};
 use self::progress::Adopted;
 use self::recovery::Recovered;
 use self::resources::{Followed, of_name};
+use self::settings::{Settings, SettingsDone};
 use self::tracked::Tracked;
 use super::context::Context;
 use super::inputs::InputWatches;
@@ -76,6 +78,8 @@ pub struct NamespaceTask {
     moving: BTreeSet<Arc<str>>,
     /// The ConfigMaps and Secrets that Resources read.
     inputs: InputWatches,
+    /// What is remembered of the `ProviderConfigs`.
+    settings: Settings,
     /// Small requests to the API server whose result comes back through the watches.
     chores: JoinSet<Chore>,
     /// Resources whose marks were, or are being, taken off, by UID, so that it is asked for once.
@@ -90,6 +94,8 @@ pub struct NamespaceTask {
 /// How a chore ended.
 enum Chore {
     Done,
+    /// Something was done about this `ProviderConfig`.
+    Settings(Arc<str>, SettingsDone),
     /// The marks of this Resource, with this UID, could not be taken off.
     NotReleased(Address, Arc<str>),
 }
@@ -122,6 +128,7 @@ impl NamespaceTask {
             moves: JoinSet::new(),
             moving: BTreeSet::new(),
             inputs: InputWatches::default(),
+            settings: Settings::default(),
             chores: JoinSet::new(),
             released: BTreeSet::new(),
             missing: drift::Missing::default(),
@@ -213,8 +220,9 @@ impl NamespaceTask {
         let deferred = self.adopt_deferred(now);
         let gathered = self.plan_due(now);
         self.publish_changed(now);
+        let settings = self.tend_settings(now);
         let timer = self.timers.first().map(|(at, _)| *at);
-        [deferred, gathered, timer].into_iter().flatten().min()
+        [deferred, gathered, settings, timer].into_iter().flatten().min()
     }
 
     /// What the index has to say.

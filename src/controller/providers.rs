@@ -13,10 +13,35 @@ use tokio::time::Instant;
 use super::lease::Leadership;
 use super::retry;
 use crate::api;
-use crate::driver::{Driver, Preparation};
+use crate::driver::{Driver, Preparation, ProviderFacts};
+use crate::install::Locked;
 use crate::load::ProviderSpec;
 use crate::model::{Reason, Severity};
 use crate::process::{Clock, Random};
+
+/// A lock as a status has it.
+fn lock(locked: &Locked) -> api::ProviderLock {
+    api::ProviderLock {
+        version: locked.version.to_string(),
+        constraint: locked.constraint.clone(),
+        hashes: locked.hashes.iter().map(ToString::to_string).collect(),
+    }
+}
+
+/// The lock that a status has, for the next installation. One that cannot be read counts for nothing, and the log says so.
+pub fn locked(object: &api::Provider) -> Option<Locked> {
+    let lock = object.status.as_ref()?.lock.as_ref()?;
+    let hashes = lock.hashes.iter().map(|hash| hash.parse().ok());
+    let read = lock.version.parse().ok().zip(hashes.collect::<Option<_>>());
+    if read.is_none() {
+        tracing::warn!(
+            provider = object.metadata.name,
+            "the lock in its status cannot be read, and counts for nothing"
+        );
+    }
+    let (version, hashes) = read?;
+    Some(Locked { version, constraint: lock.constraint.clone(), hashes })
+}
 
 /// How often a replica that does not lead looks whether it does.
 const FOLLOWING: Duration = Duration::from_secs(15);
@@ -108,16 +133,23 @@ impl ProviderChecks {
         if !self.leadership.is_leading() {
             return Some(FOLLOWING);
         }
-        let written = self.write(&seen.object, reason, message).await;
+        let facts = self.driver.facts(&seen.spec.provider).filter(|_| reason == Reason::Available);
+        let written = self.write(&seen.object, reason, message, facts).await;
         let retries = reason == Reason::ProviderNotReady || written.is_err();
         retries.then(|| retry::delay(failures + 1, self.random.number()))
     }
 
-    async fn write(&self, object: &api::Provider, reason: Reason, message: String) -> Result<(), kube::Error> {
+    async fn write(
+        &self,
+        object: &api::Provider,
+        reason: Reason,
+        message: String,
+        facts: Option<ProviderFacts>,
+    ) -> Result<(), kube::Error> {
         let generation = object.metadata.generation.unwrap_or_default();
         let status = if reason == Reason::Available { "True" } else { "False" };
-        let before =
-            object.status.as_ref().and_then(|before| before.conditions.iter().find(|one| one.type_ == "Ready"));
+        let old = object.status.as_ref();
+        let before = old.and_then(|before| before.conditions.iter().find(|one| one.type_ == "Ready"));
         let same = before.filter(|before| before.status == status);
         let condition = Condition {
             type_: "Ready".to_owned(),
@@ -127,11 +159,32 @@ impl ProviderChecks {
             observed_generation: Some(generation),
             last_transition_time: same.map_or_else(|| Time(self.clock.now()), |same| same.last_transition_time.clone()),
         };
-        if before == Some(&condition) {
+        // What was installed stays known while it cannot be used: it is what must be installed again.
+        let known = old.cloned().unwrap_or_default();
+        let count = |count: usize| i32::try_from(count).unwrap_or(i32::MAX);
+        let status = match facts {
+            Some(facts) => api::ProviderStatus {
+                version: facts.version,
+                protocol: Some(i32::from(facts.protocol)),
+                resource_types: Some(count(facts.resource_types)),
+                lock: facts.locked.as_ref().map(lock),
+                ..known
+            },
+            None => known,
+        };
+        let status = api::ProviderStatus { observed_generation: generation, conditions: vec![condition], ..status };
+        if old == Some(&status) {
             return Ok(());
         }
-        let status = api::ProviderStatus { observed_generation: generation, conditions: vec![condition] };
-        let patch = Patch::Merge(serde_json::json!({ "status": status }));
+        // Fields that the new status no longer has are removed only when they are named.
+        let patch = Patch::Merge(serde_json::json!({ "status": {
+            "observedGeneration": status.observed_generation,
+            "conditions": status.conditions,
+            "version": status.version,
+            "protocol": status.protocol,
+            "resourceTypes": status.resource_types,
+            "lock": status.lock,
+        } }));
         let api: Api<api::Provider> = Api::all(self.client.clone());
         let name = object.metadata.name.as_deref().unwrap_or_default();
         match api.patch_status(name, &PatchParams::default(), &patch).await {

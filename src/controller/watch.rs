@@ -14,7 +14,7 @@ use kube::runtime::utils::Backoff;
 use kube::runtime::watcher::{self, Config, watcher};
 use kube::{Api, Client, ResourceExt};
 
-use super::index::{Event, Observed, Published};
+use super::index::{Event, Observed, ObservedSettings, Published, SettingsMeta};
 use super::metrics::Metrics;
 use super::retry;
 use super::world::World;
@@ -204,10 +204,10 @@ impl Watch {
             match event {
                 watcher::Event::Init => unlisted.clone_from(&known),
                 watcher::Event::InitApply(object) | watcher::Event::Apply(object) => {
-                    let config = load::provider_config_from_api(&object, &service_account, &mut interner);
                     let place = place(&object);
                     unlisted.remove(&place);
-                    self.world.apply(&place.0, Event::ProviderConfigApplied(Arc::new(config)));
+                    let observed = observe_settings(&object, &service_account, &mut interner);
+                    self.world.apply(&place.0, Event::ProviderConfigApplied(observed));
                     known.insert(place);
                 }
                 watcher::Event::Delete(object) => {
@@ -281,6 +281,25 @@ fn observe(object: DynamicObject, service_account: &Arc<str>, interner: &mut Int
             meta,
         },
     }
+}
+
+/// A `ProviderConfig` in compact form.
+pub fn observe_settings(
+    object: &api::ProviderConfig,
+    service_account: &Arc<str>,
+    interner: &mut Interner,
+) -> ObservedSettings {
+    let config = Arc::new(load::provider_config_from_api(object, service_account, interner));
+    let metadata = &object.metadata;
+    let meta = SettingsMeta {
+        uid: metadata.uid.as_deref().unwrap_or_default().into(),
+        version: version(metadata),
+        generation: metadata.generation.unwrap_or_default(),
+        deleting: metadata.deletion_timestamp.is_some(),
+        finalizers: metadata.finalizers.clone().unwrap_or_default(),
+        status: object.status.clone().unwrap_or_default(),
+    };
+    ObservedSettings { config, meta: Arc::new(meta) }
 }
 
 fn unpublished() -> Published {

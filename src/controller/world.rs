@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Notify, mpsc};
 
 use super::index::{Event, Index, Providers};
-use crate::load::{ProviderConfig, ProviderSpec};
+use crate::load::ProviderSpec;
 use crate::model::{InstanceKey, Value};
 use crate::store::{ResourceMeta, ResourceView};
 
@@ -39,11 +39,9 @@ struct Known {
     namespaces: BTreeMap<Arc<str>, (Value, bool)>,
     /// All Providers of the cluster.
     providers: Providers,
-    /// The `ProviderConfigs` of each namespace, also where there is no Resource yet.
-    provider_configs: BTreeMap<Arc<str>, BTreeMap<Arc<str>, Arc<ProviderConfig>>>,
 }
 
-/// All namespaces that have a Resource or a record.
+/// All namespaces that have a Resource, a record or a `ProviderConfig`.
 #[derive(Debug)]
 pub struct World {
     known: Mutex<Known>,
@@ -67,20 +65,11 @@ impl World {
                 | Event::RecordUnreadable(..)
                 | Event::FamilyApplied(_)
                 | Event::FamilyUnreadable(..)
+                | Event::ProviderConfigApplied(_)
         );
         let mut known = self.known();
         if let Event::Namespace { value, terminating } = &event {
             known.namespaces.insert(namespace.clone(), (value.clone(), *terminating));
-        }
-        match &event {
-            Event::ProviderConfigApplied(config) => {
-                let configs = known.provider_configs.entry(namespace.clone()).or_default();
-                configs.insert(config.name.clone(), config.clone());
-            }
-            Event::ProviderConfigDeleted(name) => {
-                known.provider_configs.get_mut(namespace).map(|configs| configs.remove(name));
-            }
-            _ => {}
         }
         let shared = match known.open.get(namespace) {
             Some(shared) => shared.clone(),
@@ -135,9 +124,6 @@ impl World {
             index.apply(Event::Namespace { value, terminating });
         }
         index.apply(Event::Providers(known.providers.clone()));
-        for config in known.provider_configs.get(namespace).into_iter().flat_map(BTreeMap::values) {
-            index.apply(Event::ProviderConfigApplied(config.clone()));
-        }
         let shared = Arc::new(Shared { name: namespace.clone(), index: Mutex::new(index), wake: Notify::new() });
         known.open.insert(namespace.clone(), shared.clone());
         // Nobody listens while the process ends, and then nothing is to be done either.

@@ -27,6 +27,7 @@ mod installation;
 mod kubernetes_objects;
 mod lifecycle;
 mod moves;
+mod provider_configs;
 mod providers;
 mod proxy;
 mod publish;

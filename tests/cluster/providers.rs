@@ -5,7 +5,7 @@ use crate::installation::*;
 use crate::real_providers;
 
 /// A Provider whose program the test suite has built. Providers are of the whole cluster, so each test names its own.
-fn provider(name: &str, program: &str) -> String {
+pub(crate) fn provider(name: &str, program: &str) -> String {
     let program = real_providers::program(program);
     format!(
         "---\napiVersion: purlin.dev/v1alpha1\nkind: Provider\nmetadata: {{ name: {name} }}\nspec:\n  \
@@ -14,12 +14,12 @@ fn provider(name: &str, program: &str) -> String {
     )
 }
 
-fn typed(name: &str, type_name: &str, config: &str, more: &str) -> String {
+pub(crate) fn typed(name: &str, type_name: &str, config: &str, more: &str) -> String {
     let head = "---\napiVersion: purlin.dev/v1alpha1\nkind: Resource\nmetadata:";
     format!("{head} {{ name: {name} }}\nspec:\n  type: {type_name}\n  config: {config}\n  {more}\n")
 }
 
-fn attribute(namespace: &str, name: &str, attribute: &str) -> serde_json::Value {
+pub(crate) fn attribute(namespace: &str, name: &str, attribute: &str) -> serde_json::Value {
     resource(namespace, name).map(|found| found["status"]["attributes"][attribute].clone()).unwrap_or_default()
 }
 

@@ -1,19 +1,65 @@
 //! What is known of the providers that serve the Resources of a namespace.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::inputs::config_keys;
 use super::{Entry, Index};
-use crate::load::{Config, Instance, ProviderConfig, ProviderSpec, provider};
+use crate::api;
+use crate::load::expression::Scope;
+use crate::load::{Config, Instance, Provided, ProviderConfig, ProviderSpec, Unsettled, provider};
+use crate::model::{Address, Diagnostic, Diagnostics, InstanceKey, ProviderUse, Reason, Severity, Value, Version};
 
 /// All Providers of the cluster, by name.
 pub type Providers = Arc<BTreeMap<Arc<str>, Arc<ProviderSpec>>>;
 
+/// A `ProviderConfig` as watched.
+#[derive(Clone, Debug)]
+pub struct ObservedSettings {
+    /// What it says.
+    pub config: Arc<ProviderConfig>,
+    /// What the API server knows of it.
+    pub meta: Arc<SettingsMeta>,
+}
+
+/// What the API server knows of a `ProviderConfig`.
+#[derive(Clone, Debug)]
+pub struct SettingsMeta {
+    /// Its UID.
+    pub uid: Arc<str>,
+    /// The version of it that this is.
+    pub version: Version,
+    /// The version of its spec.
+    pub generation: i64,
+    /// It is to be deleted.
+    pub deleting: bool,
+    /// All of its finalizers.
+    pub finalizers: Vec<String>,
+    /// What its status says.
+    pub status: api::ProviderConfigStatus,
+}
+
+/// A `ProviderConfig`, and what is known about its use.
+#[derive(Debug)]
+pub struct SettingsView {
+    /// Its name.
+    pub name: Arc<str>,
+    /// The name of its Provider.
+    pub provider: Arc<str>,
+    /// What the API server knows of it.
+    pub meta: Arc<SettingsMeta>,
+    /// The provider with these settings as they are now, or why they cannot be told: a reason and a line.
+    pub settled: Result<Arc<ProviderUse>, (Reason, String)>,
+    /// The names of the Resources that it serves, and of the records that were made under it.
+    pub users: BTreeSet<Arc<str>>,
+}
+
 #[derive(Debug, Default)]
 pub(super) struct KnownProviders {
     all: Providers,
-    configs: BTreeMap<Arc<str>, Arc<ProviderConfig>>,
+    configs: BTreeMap<Arc<str>, ObservedSettings>,
+    /// Something has happened that settings, or who uses them, may hang on.
+    touched: bool,
     /// Counts all changes.
     version: u64,
 }
@@ -27,16 +73,20 @@ impl KnownProviders {
         news
     }
 
-    /// A `ProviderConfig` exists in this form.
-    pub(super) fn applied(&mut self, config: Arc<ProviderConfig>) -> Option<Arc<ProviderConfig>> {
+    /// A `ProviderConfig` is gone.
+    fn deleted(&mut self, name: &str) -> Option<Arc<ProviderConfig>> {
         self.version += 1;
-        self.configs.insert(config.name.clone(), config)
+        self.configs.remove(name).map(|known| known.config)
     }
 
-    /// A `ProviderConfig` is gone.
-    pub(super) fn deleted(&mut self, name: &str) -> Option<Arc<ProviderConfig>> {
-        self.version += 1;
-        self.configs.remove(name)
+    /// Whether there is no `ProviderConfig`.
+    pub(super) fn is_empty(&self) -> bool {
+        self.configs.is_empty()
+    }
+
+    /// Something has happened in the namespace.
+    pub(super) fn touch(&mut self) {
+        self.touched |= !self.configs.is_empty();
     }
 
     /// A number that changes with everything that is known, for an object that providers have to do with.
@@ -46,18 +96,19 @@ impl KnownProviders {
 
     /// The `ProviderConfig` of a Resource.
     pub(super) fn config_of(&self, instance: &Instance) -> Option<&Arc<ProviderConfig>> {
-        is_served(instance).then(|| self.configs.get(&*provider::config_name(instance)))?
+        is_served(instance).then(|| self.get(&provider::config_name(instance)))?
     }
 
     /// Puts what is known into a configuration.
     pub(super) fn fill(&self, config: &mut Config, resolved: impl Fn(&Arc<ProviderConfig>) -> Arc<ProviderConfig>) {
         config.providers = self.all.as_ref().clone();
-        config.provider_configs = self.configs.iter().map(|(name, one)| (name.clone(), resolved(one))).collect();
+        config.provider_configs =
+            self.configs.iter().map(|(name, one)| (name.clone(), resolved(&one.config))).collect();
     }
 
     /// The `ProviderConfig` of that name.
     pub(super) fn get(&self, name: &str) -> Option<&Arc<ProviderConfig>> {
-        self.configs.get(name)
+        self.configs.get(name).map(|known| &known.config)
     }
 }
 
@@ -67,11 +118,98 @@ fn is_served(instance: &Instance) -> bool {
 }
 
 impl Index {
-    pub(super) fn provider_config_applied(&mut self, config: &Arc<ProviderConfig>) {
-        let old = self.providers.applied(config.clone());
-        let reader = reader(&config.name);
-        self.inputs.follow(&reader, old.as_deref().map(config_keys), Some(config_keys(config)));
-        self.served_by(&config.name);
+    pub(super) fn provider_config_applied(&mut self, observed: ObservedSettings) {
+        let name = observed.config.name.clone();
+        let known = self.providers.configs.get_mut(&name);
+        if let Some(known) = known.filter(|known| known.meta.uid == observed.meta.uid) {
+            // Our own writes are known before the watch tells of them.
+            if observed.meta.version < known.meta.version {
+                return;
+            }
+            let same = known.meta.generation == observed.meta.generation;
+            known.meta = observed.meta.clone();
+            if same {
+                return;
+            }
+        }
+        let config = observed.config.clone();
+        let old = self.providers.configs.insert(name.clone(), observed);
+        self.inputs.follow(&reader(&name), old.map(|old| config_keys(&old.config)), Some(config_keys(&config)));
+        self.settings_changed(&name);
+    }
+
+    /// What settings say, or what they read, has changed.
+    pub(super) fn settings_changed(&mut self, name: &Arc<str>) {
+        self.providers.version += 1;
+        self.served_by(name);
+    }
+
+    /// Whether settings, or who uses them, may have changed since the last call.
+    pub fn take_settings_touched(&mut self) -> bool {
+        std::mem::take(&mut self.providers.touched)
+    }
+
+    /// All `ProviderConfigs`. Costs a look at every Resource and every record.
+    pub fn settings(&self) -> Vec<SettingsView> {
+        let mut users = self.users();
+        let view = |(name, known): (&Arc<str>, &ObservedSettings)| SettingsView {
+            name: name.clone(),
+            provider: known.config.provider.clone(),
+            meta: known.meta.clone(),
+            settled: self.settled(&self.inputs.resolved_config(&known.config)),
+            users: users.remove(name).unwrap_or_default(),
+        };
+        self.providers.configs.iter().map(view).collect()
+    }
+
+    /// The names of those that each `ProviderConfig` serves or has served.
+    fn users(&self) -> BTreeMap<Arc<str>, BTreeSet<Arc<str>>> {
+        let mut users: BTreeMap<Arc<str>, BTreeSet<Arc<str>>> = BTreeMap::new();
+        let mut add = |config: &str, user: &Arc<str>| {
+            if let Some((name, _)) = self.providers.configs.get_key_value(config) {
+                users.entry(name.clone()).or_default().insert(user.clone());
+            }
+        };
+        for (name, entry) in self.entries.iter().filter(|(_, entry)| is_served(&entry.instance)) {
+            add(&provider::config_name(&entry.instance), name);
+        }
+        for (address, stored) in &self.records {
+            let record = &stored.record;
+            let objects = record.current.iter().chain(record.deposed.values()).map(Arc::as_ref);
+            let planned = record.intent.iter().filter_map(|intent| Some(&intent.planned.as_ref()?.recorded));
+            for object in objects.chain(planned.map(Box::as_ref)) {
+                object.provider.iter().for_each(|used| add(&used.name, &address.name));
+            }
+        }
+        users
+    }
+
+    /// Settings as they are now, by what is recorded of the objects that they refer to.
+    fn settled(&self, config: &Arc<ProviderConfig>) -> Result<Arc<ProviderUse>, (Reason, String)> {
+        let provided = Provided::new(config.clone(), &self.providers.all);
+        let problem = error(&config.problems).or_else(|| error(&config.inputs.problems)).or_else(|| provided.problem());
+        if let Some(problem) = problem {
+            return Err(told(problem));
+        }
+        for reference in config.references.iter() {
+            let target = &reference.target;
+            if !self.knows(&target.name) {
+                let what = format!("the settings refer to `{target}`, which does not exist");
+                return Err((Reason::DependencyNotFound, what));
+            }
+        }
+        provided.settle(&AsRecorded(self)).map_err(|unsettled| match unsettled {
+            Unsettled::Broken(problems) => match error(&problems) {
+                Some(problem) => told(problem),
+                None => (Reason::InternalError, "the settings cannot be told".to_owned()),
+            },
+            Unsettled::Unknown => {
+                let names: BTreeSet<String> =
+                    config.references.iter().map(|reference| format!("`{}`", reference.target)).collect();
+                let names = names.into_iter().collect::<Vec<_>>().join(", ");
+                (Reason::DependencyNotReady, format!("the settings hang on what is not there yet: {names}"))
+            }
+        })
     }
 
     pub(super) fn provider_config_deleted(&mut self, name: &Arc<str>) {
@@ -102,3 +240,51 @@ fn reader(config: &str) -> Arc<str> {
 }
 
 pub(super) const SETTINGS: &str = "ProviderConfig ";
+
+/// Objects as they are recorded, for settings that refer to them.
+struct AsRecorded<'a>(&'a Index);
+
+impl Scope for AsRecorded<'_> {
+    fn object(&self, address: &Address) -> Option<Value> {
+        let value = |address: &Address| Some(self.0.records.get(address)?.record.current.as_ref()?.value.clone());
+        if let Some(value) = value(address) {
+            return Some(value);
+        }
+        let members: Vec<&Address> = self.0.addresses(&address.name).collect();
+        if address.is_instance() {
+            // `name.attribute` is asked for as an instance first; only of a family some may be made yet.
+            return members.iter().any(|member| member.is_instance()).then_some(Value::Unknown);
+        }
+        if members.is_empty() {
+            return Some(Value::Unknown);
+        }
+        let one = |address: &Address| value(address).unwrap_or(Value::Unknown);
+        let named = members.iter().filter_map(|address| match &address.key {
+            InstanceKey::Key(key) => Some((key.clone(), one(address))),
+            _ => None,
+        });
+        let named: BTreeMap<Arc<str>, Value> = named.collect();
+        Some(match named.is_empty() {
+            true => Value::list(members.into_iter().map(one)),
+            false => Value::map(named),
+        })
+    }
+
+    fn namespace(&self) -> Value {
+        self.0.value.clone()
+    }
+}
+
+fn error(problems: &Diagnostics) -> Option<Diagnostic> {
+    problems.iter().find(|problem| problem.severity == Severity::Error).cloned()
+}
+
+/// A problem as its own `ProviderConfig` tells it: the place is one of its manifest.
+fn told(mut problem: Diagnostic) -> (Reason, String) {
+    if let Some(path) = &mut problem.path
+        && path.to_string().starts_with("providerConfig.")
+    {
+        path.0.drain(..2);
+    }
+    (problem.reason, problem.message())
+}

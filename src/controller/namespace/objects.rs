@@ -88,7 +88,11 @@ impl NamespaceTask {
 
     /// Takes in how a chore ended. A Resource that could not be let go is looked at again, ever later.
     pub(super) fn take_chore(&mut self, chore: Chore) {
-        let Chore::NotReleased(address, uid) = chore else { return };
+        let (address, uid) = match chore {
+            Chore::Done => return,
+            Chore::Settings(name, done) => return self.take_settings(&name, done),
+            Chore::NotReleased(address, uid) => (address, uid),
+        };
         self.released.remove(&uid);
         let (now, draw) = (Instant::now(), self.context.engine.random.number());
         let tracked = self.tracked.entry(address.clone()).or_default();
