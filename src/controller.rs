@@ -49,6 +49,7 @@ use self::world::World;
 use crate::api;
 use crate::driver::hook::job::JobHooks;
 use crate::driver::kubernetes_object::{KubernetesObject, OwnerScope};
+use crate::driver::provider::SettingsUse;
 use crate::driver::{Driver, Noticed, ProviderOptions, Providers, Registry};
 use crate::execute::Engine;
 use crate::install::{InstallOptions, Installer};
@@ -193,7 +194,7 @@ pub async fn run(options: Options, shutdown: Shutdown) -> Result<(), ControllerE
 /// How providers are installed: as the environment says. Each has a folder of its own to run in.
 fn installing() -> ProviderOptions {
     let installer = Installer::new(InstallOptions::from_environment());
-    ProviderOptions { working_folder: None, installer: Arc::new(installer), checks_only: false }
+    ProviderOptions { working_folder: None, installer: Arc::new(installer), settings: SettingsUse::Configure }
 }
 
 async fn connect(options: &Options) -> Result<Client, ControllerError> {

@@ -6,6 +6,7 @@
 //! The encodings give the bytes that go-cty gives, which `tests/vectors` checks on values made there.
 
 mod apply_check;
+mod configured;
 mod conform;
 mod contract;
 mod convert;
@@ -29,6 +30,7 @@ pub mod msgpack;
 pub mod schema;
 
 pub use apply_check::result_faults;
+pub use configured::{Closeness, configured};
 pub use conform::{conform, convert};
 pub use decimal::Decimal;
 pub use error::ValueError;

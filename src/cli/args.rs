@@ -3,6 +3,7 @@
 #![expect(missing_docs, reason = "a doc comment becomes help text, and a flattened group has none of its own")]
 
 mod provider;
+mod terraform;
 
 use std::path::PathBuf;
 
@@ -12,6 +13,7 @@ pub use provider::{
     ExplainTypeArgs, ProviderCommand, ProviderDocsArgs, ProviderInstallArgs, ProviderListArgs, ProviderLockArgs,
     ProviderNameArgs, TypeFormat,
 };
+pub use terraform::{MigrateArgs, StateExportArgs};
 
 /// Plans, orders and carries out infrastructure changes, on a cluster or on a folder of files.
 #[derive(Debug, Parser)]
@@ -46,6 +48,8 @@ pub enum Command {
     Tree(TreeArgs),
     /// Begin to manage an existing object, or print a manifest for it.
     Import(ImportArgs),
+    /// Take over what Terraform or OpenTofu manages: write manifests and records for the objects of a state.
+    Migrate(MigrateArgs),
     /// Leave a Resource of a cluster alone until it is resumed.
     Suspend(ResourceArgs),
     /// Care for a suspended Resource again.
@@ -341,6 +345,8 @@ pub enum StateCommand {
     Unprotect(StateEditArgs),
     /// Let go of Resources: finalizers are removed, objects and records stay.
     Release(StateReleaseArgs),
+    /// Write what is recorded as a state of Terraform and OpenTofu.
+    Export(StateExportArgs),
 }
 
 /// `purlin state list`.

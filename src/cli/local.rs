@@ -17,6 +17,7 @@ use super::situation::Situation;
 use super::state::records::{Editor, Records};
 use crate::driver::hook::exec::ExecHooks;
 use crate::driver::kubernetes_object::{KubernetesObject, OwnerScope};
+use crate::driver::provider::SettingsUse;
 use crate::driver::{ProviderOptions, Providers, PublishedFiles, Registry};
 use crate::execute::{self, Engine, HolderState, Limits, Recovery};
 use crate::install::{InstallOptions, Installer, LOCK_FILE};
@@ -132,7 +133,8 @@ pub async fn open_as_planned(
 pub async fn check(files: &Files, limits: Limits) -> Checked {
     let wanted = read(&files.sources);
     let kubernetes = KubernetesObject::local(OwnerScope::Fixed("validate".into()), Arc::new(SystemClock));
-    let drivers = Registry::built_in(kubernetes).with_providers(Arc::new(providers(files, true))).offline();
+    let drivers =
+        Registry::built_in(kubernetes).with_providers(Arc::new(providers(files, SettingsUse::Check))).offline();
     let engine = look::planning_engine(drivers, limits);
     let mut config = wanted.config;
     let resources = config.names().count();
@@ -216,7 +218,8 @@ fn folder(sources: &[PathBuf]) -> PathBuf {
     }
 }
 
-fn holder() -> Holder {
+/// This process, as the holder of intents.
+pub fn holder() -> Holder {
     Holder { pod: "".into(), process: SystemRandom.uuid().into() }
 }
 
@@ -233,14 +236,14 @@ async fn drivers(files: &Files, owner: &str) -> anyhow::Result<Registry> {
         Some(path) => KubernetesObject::as_client(cluster::client_of(path).await?, scope, clock),
     };
     let published = PublishedFiles::beside(&files.state, owner);
-    let providers = Arc::new(providers(files, false));
+    let providers = Arc::new(providers(files, SettingsUse::Configure));
     Ok(Registry::built_in(kubernetes).publishing_to(Arc::new(published)).with_providers(providers))
 }
 
-/// The providers of files; with `checks_only` without their settings.
-fn providers(files: &Files, checks_only: bool) -> Providers {
+/// The providers of files.
+pub fn providers(files: &Files, settings: SettingsUse) -> Providers {
     let installer = Arc::new(Installer::new(installing(files)));
-    let options = ProviderOptions { working_folder: std::env::current_dir().ok(), installer, checks_only };
+    let options = ProviderOptions { working_folder: std::env::current_dir().ok(), installer, settings };
     Providers::new(options, Arc::new(SystemClock))
 }
 

@@ -222,5 +222,29 @@ fn read_dynamic(reader: &mut Reader<'_>, unsupported: Unsupported) -> Result<Val
     Ok(Value::dynamic(ty, value))
 }
 
+/// The members of an object, each as it is written. Fails when the text is no object.
+pub fn members(text: &str) -> Result<Vec<(String, &str)>, ValueError> {
+    let mut found = Vec::new();
+    let mut reader = Reader::new(text);
+    reader.entries(&|| ValueError::new("an object is required"), |reader, key| {
+        found.push((key.to_owned(), reader.skipped()?));
+        Ok(())
+    })?;
+    reader.end()?;
+    Ok(found)
+}
+
+/// The elements of an array, each as it is written. Fails when the text is no array.
+pub fn elements(text: &str) -> Result<Vec<&str>, ValueError> {
+    let mut found = Vec::new();
+    let mut reader = Reader::new(text);
+    reader.items(&|| ValueError::new("an array is required"), |reader| {
+        found.push(reader.skipped()?);
+        Ok(())
+    })?;
+    reader.end()?;
+    Ok(found)
+}
+
 #[cfg(test)]
 mod tests;

@@ -3,6 +3,7 @@
 //! A provider is a program that runs beside us, once for each configuration. What it says is checked here, by the rules
 //! of its protocol, before anybody relies on it.
 
+mod adopt;
 mod mask;
 mod object;
 mod private;
@@ -29,7 +30,8 @@ use object::Object;
 use served::Served;
 use sessions::Sessions;
 
-pub use sessions::ProviderOptions;
+pub use adopt::{Adopted, ForeignObject, Reconstructed};
+pub use sessions::{ProviderOptions, SettingsUse};
 
 /// Serves the types of all providers.
 pub struct Providers {
@@ -119,7 +121,8 @@ impl Providers {
         let (lease, mask) = self.sessions.configured(&used, &served).await?;
         let left = context.deadline.duration_since(self.clock.now()).max(SignedDuration::from_secs(1));
         let client = lease.within(left.unsigned_abs());
-        Ok(Object { client, _lease: lease, mask, kind, plans_destroys: served.plans_destroys(), context })
+        let (plans_destroys, generates_config) = (served.plans_destroys(), served.generates_config());
+        Ok(Object { client, _lease: lease, mask, kind, plans_destroys, generates_config, context })
     }
 }
 
@@ -283,7 +286,7 @@ mod tests {
     #[tokio::test]
     async fn settings_of_one_name_in_two_namespaces_have_nothing_to_do_with_each_other() {
         let installer = Arc::new(Installer::new(InstallOptions::from_environment()));
-        let options = ProviderOptions { working_folder: None, installer, checks_only: false };
+        let options = ProviderOptions { working_folder: None, installer, settings: SettingsUse::Configure };
         let providers = Providers::new(options, Arc::new(SystemClock));
         let called_with = |namespace: &str, recorded: &str| {
             let context =

@@ -11,6 +11,7 @@ mod hooks;
 mod importing;
 mod inputs;
 mod installed;
+mod migrating;
 mod problems;
 mod selecting;
 mod providers;

@@ -28,6 +28,8 @@ pub(super) struct Object<'a> {
     pub kind: Arc<ResourceType>,
     /// The provider plans destroys, too.
     pub plans_destroys: bool,
+    /// The provider makes configurations of states.
+    pub generates_config: bool,
     /// Whose call it is.
     pub context: &'a CallContext,
 }
@@ -395,7 +397,7 @@ impl Object<'_> {
     }
 
     /// An object as the engine keeps it.
-    fn state(
+    pub(super) fn state(
         &self,
         state: &Value,
         private: Vec<u8>,
@@ -436,12 +438,12 @@ impl Object<'_> {
         Err(error)
     }
 
-    fn encode(&self, value: &Value) -> Result<Msgpack, DriverError> {
+    pub(super) fn encode(&self, value: &Value) -> Result<Msgpack, DriverError> {
         let bytes = msgpack::encode(value, self.kind.schema.ty());
         bytes.map(Msgpack).map_err(|error| told::unreadable("a value", &error))
     }
 
-    fn decode(&self, value: &Encoded, what: &str) -> Result<Value, DriverError> {
+    pub(super) fn decode(&self, value: &Encoded, what: &str) -> Result<Value, DriverError> {
         decode(value, self.kind.schema.ty(), what)
     }
 }

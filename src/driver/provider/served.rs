@@ -48,6 +48,11 @@ impl Served {
         self.told.capabilities.plan_destroy
     }
 
+    /// Whether it makes configurations of states.
+    pub fn generates_config(&self) -> bool {
+        self.told.capabilities.generate_config
+    }
+
     /// Whether each of its processes must be asked for its schema before anything else.
     pub fn wants_to_be_asked(&self) -> bool {
         !self.told.capabilities.schema_is_optional

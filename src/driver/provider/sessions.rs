@@ -25,8 +25,20 @@ pub struct ProviderOptions {
     pub working_folder: Option<PathBuf>,
     /// Where their programs come from.
     pub installer: Arc<Installer>,
-    /// They are asked only what they can tell of a configuration: their settings are checked, and not used.
-    pub checks_only: bool,
+    /// What is done with their settings.
+    pub settings: SettingsUse,
+}
+
+/// What is done with the settings of a provider.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SettingsUse {
+    /// The provider is configured with them.
+    #[default]
+    Configure,
+    /// They are checked. The provider can be asked what it thinks of configurations, and nothing that needs settings.
+    Check,
+    /// Nothing: nobody knows them. The provider can be asked the same, and to upgrade states.
+    Ignore,
 }
 
 /// The running providers.
@@ -123,7 +135,10 @@ impl Sessions {
         served: &Served,
         mask: &Arc<ProcessMask>,
     ) -> Result<Client, DriverError> {
-        let (settings, mut found) = cty::conform(served.settings(), &used.settings);
+        let (settings, mut found) = match self.options.settings {
+            SettingsUse::Ignore => (served.settings().empty(), Vec::new()),
+            SettingsUse::Configure | SettingsUse::Check => cty::conform(served.settings(), &used.settings),
+        };
         if !found.is_empty() {
             let first = found.swap_remove(0);
             let place = first.path.map_or_else(String::new, |path| format!("spec.config.{path}: "));
@@ -138,9 +153,10 @@ impl Sessions {
             if served.wants_to_be_asked() {
                 client.schema().await.map_err(|error| told::failed(&error))?;
             }
-            let set_up = match self.options.checks_only {
-                true => client.validate_provider_config(settings).await,
-                false => client.set_up(settings).await,
+            let set_up = match self.options.settings {
+                SettingsUse::Configure => client.set_up(settings).await,
+                SettingsUse::Check => client.validate_provider_config(settings).await,
+                SettingsUse::Ignore => Ok(Vec::new()),
             };
             let said = match set_up {
                 Ok(said) => said,

@@ -145,6 +145,32 @@ pub(super) fn reserved_word(message: &str) -> Option<Problem> {
     Some(reserved(name.trim()))
 }
 
+/// How an expression spells the path to a value of a Resource.
+pub(crate) fn spelled(name: &str, path: &[Segment]) -> String {
+    let identifier = name.replace('-', "_");
+    let starts_well = identifier.starts_with(|first: char| first.is_ascii_lowercase());
+    let plain = starts_well && !is_reserved(&identifier) && Variable::named(&identifier).is_none();
+    let mut out = if plain { identifier } else { format!("resources[{}]", serde_json::Value::from(name)) };
+    for segment in path {
+        match segment {
+            Segment::Name(name) if is_word(name) => {
+                out.push('.');
+                out.push_str(name);
+            }
+            Segment::Name(name) => out.push_str(&format!("[{}]", serde_json::Value::from(name.as_ref()))),
+            Segment::Index(place) => out.push_str(&format!("[{place}]")),
+        }
+    }
+    out
+}
+
+/// Whether a key can be written behind a dot.
+fn is_word(key: &str) -> bool {
+    key.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
+        && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+        && ![RESERVED_WORDS, LITERALS].iter().any(|words| words.contains(&key))
+}
+
 /// Whether a text is a DNS label, as names of Resources are.
 pub(crate) fn is_label(name: &str) -> bool {
     let plain = |b: &u8| b.is_ascii_lowercase() || b.is_ascii_digit();

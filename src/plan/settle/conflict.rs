@@ -21,6 +21,8 @@ enum Claim {
 enum Name<'a> {
     Id(&'a str),
     Identity(String),
+    /// The whole value: providers give many objects one id (`random_password` says `none` of each).
+    Value(String),
 }
 
 type Owners<'a> = IndexMap<(&'a str, &'a str, Name<'a>), (Claim, Id)>;
@@ -29,6 +31,13 @@ type Owners<'a> = IndexMap<(&'a str, &'a str, Name<'a>), (Claim, Id)>;
 pub(super) fn conflicts(scene: &Scene<'_>, drafts: &[Option<Draft>]) -> Vec<(Id, Block)> {
     let mut owners: Owners<'_> = IndexMap::with_capacity(drafts.len());
     let mut losers: Vec<(Id, Id)> = Vec::new();
+    // Two recorded objects of a provider may be equal in all that is known of them. One that is imported may not be
+    // equal to another one: it is the same.
+    let imports = |id: Id| {
+        let imported = drafts[id].as_ref().is_some_and(|draft| draft.prior.is_some());
+        imported && scene.subjects[id].current().is_none()
+    };
+    let importing = (0..drafts.len()).any(imports);
     for (id, draft) in drafts.iter().enumerate() {
         let subject = scene.subjects[id];
         let type_name = subject.record.map(|record| &record.type_name).or(subject.instance.map(|i| &i.type_name));
@@ -36,12 +45,13 @@ pub(super) fn conflicts(scene: &Scene<'_>, drafts: &[Option<Draft>]) -> Vec<(Id,
         // The object as it is recorded, or else the one that is imported.
         let object = subject.current().or(draft.prior.as_ref());
         let claim = if subject.wanted { Claim::Wanted } else { Claim::Leaving };
-        let recorded = object.and_then(|object| name_of(object)).map(|name| (claim, name));
+        let recorded = object.and_then(|object| name_of(object, importing)).map(|name| (claim, name));
         let planned = planned_name(draft).map(|name| (Claim::Planned, name));
         let config = object.map_or("", |object| &object.provider_config);
         for (claim, name) in recorded.into_iter().chain(planned) {
+            let by_value = matches!(name, Name::Value(_));
             let entry = owners.entry((type_name, config, name)).or_insert((claim, id));
-            if entry.1 != id {
+            if entry.1 != id && (!by_value || imports(id) || imports(entry.1)) {
                 let (better, worse) = if (claim, id) < *entry { ((claim, id), *entry) } else { (*entry, (claim, id)) };
                 *entry = better;
                 losers.push((worse.1, better.1));
@@ -53,9 +63,14 @@ pub(super) fn conflicts(scene: &Scene<'_>, drafts: &[Option<Draft>]) -> Vec<(Id,
     losers.into_iter().filter(|(loser, _)| steps(*loser)).map(|(loser, owner)| refuse(scene, loser, owner)).collect()
 }
 
-fn name_of(object: &RecordedObject) -> Option<Name<'_>> {
-    let by_identity = object.identity.as_ref().map(|identity| Name::Identity(text(identity)));
-    by_identity.or_else(|| object.id().filter(|id| !id.is_empty()).map(Name::Id))
+fn name_of(object: &RecordedObject, importing: bool) -> Option<Name<'_>> {
+    if let Some(identity) = &object.identity {
+        return Some(Name::Identity(text(identity)));
+    }
+    if object.provider.is_some() {
+        return importing.then(|| Name::Value(text(&object.value)));
+    }
+    object.id().filter(|id| !id.is_empty()).map(Name::Id)
 }
 
 fn planned_name(draft: &Draft) -> Option<Name<'_>> {

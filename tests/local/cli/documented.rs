@@ -1,6 +1,6 @@
 //! What documents show is what happens: their files are written, their commands run, and the output compared.
 //!
-//! In a document a fenced block ` ```yaml NAME ` is the file `files/NAME` from there on, and a block ` ```console ` holds
+//! In a document a fenced block ` ```yaml NAME ` is the file `files/NAME` from there on, one ` ```json NAME ` the file `NAME`, and a block ` ```console ` holds
 //! `$ purlin ...` lines, each followed by what it prints. A command without output under it only has to succeed; what
 //! is shown of one is all of it. Below a line `<!-- graph of FOLDER -->` the next fenced block is what `purlin graph` shows:
 //! the YAML files of that folder are applied in their order, and the last is what the graph is of; one whose name ends in
@@ -52,6 +52,11 @@ fn play(text: &str, sandbox: &Sandbox) -> String {
             Some(("yaml", name)) => {
                 let file = block.join("\n") + "\n";
                 sandbox.write(&format!("files/{name}"), &file);
+                out.push_str(&file);
+            }
+            Some(("json", name)) => {
+                let file = block.join("\n") + "\n";
+                sandbox.write(name, &file);
                 out.push_str(&file);
             }
             None if info == "console" => out.push_str(&run_all(sandbox, &block)),

@@ -338,3 +338,23 @@ fn settings_that_refer_to_objects_are_known_after_them_and_needed_before_them() 
     assert_eq!(destroyed, ["thing destroy", "password destroy"]);
     assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);
 }
+
+#[test]
+fn objects_that_a_provider_gives_one_id_are_several_and_an_import_of_one_of_them_is_refused() {
+    let sandbox = Sandbox::new();
+    install(&sandbox, &["random", "local"]);
+    let resource = |name: &str, spec: &str| {
+        format!("---\napiVersion: purlin.dev/v1alpha1\nkind: Resource\nmetadata: {{ name: {name} }}\nspec: {spec}\n")
+    };
+    let file =
+        |name: &str| resource(name, &format!("{{ type: local_file, config: {{ filename: {name}, content: x }} }}"));
+    let password = |name: &str| resource(name, "{ type: random_password, config: { length: 9 } }");
+    let import = |name: &str| resource(name, "{ type: random_id, config: { byte_length: 4 }, import: { id: AQIDBA } }");
+    let all = [file("a"), file("b"), password("c"), password("d"), import("e")];
+    sandbox.write("files/all.yaml", &all.concat());
+    sandbox.ok(&["apply", "-f", "files", "--yes"]);
+    assert_eq!(actions(&sandbox), [""; 0]);
+    sandbox.write("files/more.yaml", &import("f"));
+    let ran = sandbox.run(&["plan", "-f", "files"]);
+    assert!(ran.one_error().contains("the object already belongs to `e`"), "{ran:?}");
+}

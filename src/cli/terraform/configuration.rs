@@ -1,0 +1,259 @@
+//! The configuration that a state belongs to, as `terraform show -json PLANFILE` tells it: which arguments were written,
+//! and what they refer to. It has no expressions, only what is read in them.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde_json::{Map, Value as Json};
+
+use super::address::{self, Key, ModuleStep, ResourceAddress};
+use super::state::ProviderAddress;
+use crate::cli::failure::Failure;
+use crate::model::Segment;
+
+/// How many modules a value is followed through: as deep as anybody nests them.
+const DEEPEST: usize = 32;
+
+const HINT: &str = "`terraform plan -out FILE` and `terraform show -json FILE` write one (or `tofu`)";
+
+/// A configuration.
+#[derive(Debug)]
+pub struct Configuration(Json);
+
+/// Something in another resource that an argument reads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// The resource as configuration names it.
+    pub resource: String,
+    /// The instance, when it is named.
+    pub key: Option<Key>,
+    /// What of it; empty when that is not known.
+    pub path: Vec<Segment>,
+}
+
+impl Configuration {
+    /// Reads a plan as JSON; of a folder the one that is there.
+    ///
+    /// # Errors
+    /// When there is none, or more than one.
+    pub fn read(path: &Path) -> anyhow::Result<Self> {
+        let failed = |what: String| Failure::hinted(format!("--config: {}: {what}", path.display()), HINT);
+        let files: Vec<PathBuf> = if path.is_dir() {
+            let entries = std::fs::read_dir(path).map_err(|error| failed(error.to_string()))?;
+            let files = entries.filter_map(|entry| Some(entry.ok()?.path()));
+            files.filter(|file| file.extension().is_some_and(|extension| extension == "json")).collect()
+        } else {
+            vec![path.to_owned()]
+        };
+        let mut found = Vec::new();
+        for file in files {
+            let text = std::fs::read_to_string(&file).map_err(|error| failed(error.to_string()))?;
+            let document: Json = serde_json::from_str(&text).map_err(|error| failed(error.to_string()))?;
+            if let Some(configuration) = document.get("configuration") {
+                found.push(Self(configuration.clone()));
+            }
+        }
+        match (found.pop(), found.len()) {
+            (Some(one), 0) => Ok(one),
+            (None, _) => Err(failed("it holds no `configuration`".to_owned())),
+            (Some(_), others) => Err(failed(format!("{} files hold a `configuration`, and one is needed", others + 1))),
+        }
+    }
+
+    /// A module by its names.
+    fn module(&self, path: &[&str]) -> Option<&Json> {
+        let mut module = self.0.get("root_module")?;
+        for name in path {
+            module = module.get("module_calls")?.get(name)?.get("module")?;
+        }
+        Some(module)
+    }
+
+    fn resource(&self, address: &ResourceAddress) -> Option<&Json> {
+        let names: Vec<&str> = address.module.iter().map(|(name, _)| name.as_str()).collect();
+        let resources = self.module(&names)?.get("resources")?.as_array()?;
+        let is_it = |one: &&Json| {
+            one["mode"] == "managed"
+                && one["type"] == address.type_name.as_str()
+                && one["name"] == address.name.as_str()
+        };
+        resources.iter().find(is_it)
+    }
+
+    /// The arguments of a resource that were written; `None` when the configuration does not have it.
+    pub fn written(&self, address: &ResourceAddress) -> Option<BTreeSet<Arc<str>>> {
+        let written = self.resource(address)?.get("expressions").and_then(Json::as_object);
+        Some(written.map(|written| written.keys().map(|name| name.as_str().into()).collect()).unwrap_or_default())
+    }
+
+    /// What one argument of a resource reads.
+    pub fn reads(&self, address: &ResourceAddress, argument: &str) -> Vec<Target> {
+        let Some(expression) = self.resource(address).and_then(|one| one.get("expressions")?.get(argument)) else {
+            return Vec::new();
+        };
+        let names: Vec<&str> = address.module.iter().map(|(name, _)| name.as_str()).collect();
+        let mut found = Vec::new();
+        self.follow(expression, &names, 0, &mut found);
+        found
+    }
+
+    fn follow(&self, expression: &Json, module: &[&str], depth: usize, found: &mut Vec<Target>) {
+        if depth > DEEPEST {
+            return;
+        }
+        let mut references = Vec::new();
+        collect_references(expression, &mut references);
+        for reference in references {
+            self.resolve(reference, module, depth, found);
+        }
+    }
+
+    fn resolve(&self, reference: &str, module: &[&str], depth: usize, found: &mut Vec<Target>) {
+        let Some(parts) = address::parts(reference) else { return };
+        match &parts[..] {
+            [(word, _), (name, _), ..] if word == "var" => {
+                let Some((own, parent)) = module.split_last() else { return };
+                let call = self.module(parent).and_then(|module| module.get("module_calls")?.get(own));
+                if let Some(given) = call.and_then(|call| call.get("expressions")?.get(name)) {
+                    self.follow(given, parent, depth + 1, found);
+                }
+            }
+            [(word, _), (name, _), (output, _), ..] if word == "module" => {
+                let inner: Vec<&str> = module.iter().copied().chain([name.as_str()]).collect();
+                let output =
+                    self.module(&inner).and_then(|module| module.get("outputs")?.get(output)?.get("expression"));
+                if let Some(given) = output {
+                    self.follow(given, &inner, depth + 1, found);
+                }
+            }
+            [(word, _), ..]
+                if matches!(
+                    word.as_str(),
+                    "data" | "local" | "each" | "count" | "path" | "self" | "terraform" | "module" | "var"
+                ) => {}
+            [(type_name, None), (name, key), rest @ ..] => {
+                let module = module.iter().map(|name| ((*name).to_owned(), None::<Key>)).collect::<Vec<ModuleStep>>();
+                let address = ResourceAddress { module, type_name: type_name.clone(), name: name.clone() };
+                let path = rest.iter().flat_map(|(name, key)| {
+                    let key = key.as_ref().map(|key| match key {
+                        Key::Index(place) => Segment::Index(usize::try_from(*place).unwrap_or(usize::MAX)),
+                        Key::Key(key) => Segment::Name(key.as_str().into()),
+                    });
+                    [Some(Segment::Name(name.as_str().into())), key].into_iter().flatten()
+                });
+                let target = Target { resource: address.in_configuration(), key: key.clone(), path: path.collect() };
+                if !found.contains(&target) {
+                    found.push(target);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// What was written of a configuration of a provider, by `name` and `alias`.
+    pub fn provider(&self, address: &ProviderAddress, name: &str) -> Option<&Map<String, Json>> {
+        let module: Vec<&str> = address.module.iter().map(|(name, _)| name.as_str()).collect();
+        let module = module.iter().map(|name| format!("module.{name}")).collect::<Vec<_>>().join(".");
+        let all = self.0.get("provider_config")?.as_object()?;
+        let is_it = |one: &&Map<String, Json>| {
+            let text = |field: &str| one.get(field).and_then(Json::as_str).unwrap_or_default();
+            let named =
+                if text("full_name").is_empty() { text("name") == name } else { text("full_name") == address.source };
+            named && text("alias") == address.alias.as_deref().unwrap_or_default() && text("module_address") == module
+        };
+        all.values().filter_map(Json::as_object).find(is_it)
+    }
+}
+
+/// The texts of all `references` in an expression, the longest of each first as they are told.
+fn collect_references<'a>(expression: &'a Json, found: &mut Vec<&'a str>) {
+    match expression {
+        Json::Object(map) => {
+            if let Some(Json::Array(references)) = map.get("references") {
+                found.extend(references.iter().filter_map(Json::as_str));
+            }
+            map.iter()
+                .filter(|(name, _)| *name != "constant_value")
+                .for_each(|(_, inner)| collect_references(inner, found));
+        }
+        Json::Array(items) => items.iter().for_each(|item| collect_references(item, found)),
+        _ => {}
+    }
+}
+
+/// The constants of expressions, by name, and the names of those that are none.
+pub fn constants(expressions: &Map<String, Json>) -> (Map<String, Json>, Vec<String>) {
+    let mut constants = Map::new();
+    let mut others = Vec::new();
+    for (name, expression) in expressions {
+        match constant(expression) {
+            Some(value) => drop(constants.insert(name.clone(), value)),
+            None => others.push(name.clone()),
+        }
+    }
+    (constants, others)
+}
+
+fn constant(expression: &Json) -> Option<Json> {
+    match expression {
+        Json::Object(map) if map.contains_key("constant_value") => map.get("constant_value").cloned(),
+        Json::Object(map) if map.contains_key("references") => None,
+        Json::Object(map) => {
+            let inner = map.iter().map(|(name, inner)| Some((name.clone(), constant(inner)?)));
+            inner.collect::<Option<Map<_, _>>>().map(Json::Object)
+        }
+        Json::Array(items) => items.iter().map(constant).collect::<Option<Vec<_>>>().map(Json::Array),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn references_are_followed_through_modules() {
+        let inner = json!({
+            "resources": [{"mode": "managed", "type": "random_id", "name": "i", "expressions":
+                {"prefix": {"references": ["var.p"]}, "keepers": {"references": ["random_pet.x[\"a.b\"].tags[0].k", "each.key"]}}}],
+            "outputs": {"o": {"expression": {"references": ["random_id.i.hex", "random_id.i"]}}},
+        });
+        let configuration = Configuration(json!({"root_module": {
+            "resources": [{"mode": "managed", "type": "local_file", "name": "f",
+                "expressions": {"content": {"references": ["module.m[0].o", "module.m[0]", "module.m"]}}}],
+            "module_calls": {"m": {"module": inner, "expressions": {"p": {"references": ["random_pet.p.id", "random_pet.p"]}}}},
+        }}));
+        let told = |module: &str, type_name: &str, name: &str, argument: &str| {
+            let module = address::module(module).unwrap();
+            let address = ResourceAddress { module, type_name: type_name.into(), name: name.into() };
+            let all = configuration.reads(&address, argument);
+            all.iter()
+                .map(|target| format!("{} {:?} {}", target.resource, target.key, target.path.len()))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(
+            told("", "local_file", "f", "content"),
+            ["module.m.random_id.i None 1", "module.m.random_id.i None 0"]
+        );
+        assert_eq!(told("module.m[0]", "random_id", "i", "prefix"), ["random_pet.p None 1", "random_pet.p None 0"]);
+        let keyed = "module.m.random_pet.x Some(Key(\"a.b\")) 3";
+        assert_eq!(told("module.m", "random_id", "i", "keepers"), [keyed]);
+        let file = ResourceAddress { module: Vec::new(), type_name: "local_file".into(), name: "f".into() };
+        assert_eq!(configuration.written(&file), Some(BTreeSet::from(["content".into()])));
+        assert_eq!(configuration.written(&ResourceAddress { name: "g".into(), ..file }), None);
+    }
+
+    #[test]
+    fn constants_are_told_from_what_is_computed() {
+        let expressions = json!({"region": {"constant_value": "eu"}, "token": {"references": ["var.t"]},
+            "block": [{"a": {"constant_value": 1}}]});
+        let (constants, others) = constants(expressions.as_object().unwrap());
+        assert_eq!(
+            (Json::Object(constants), others),
+            (json!({"region": "eu", "block": [{"a": 1}]}), vec!["token".into()])
+        );
+    }
+}

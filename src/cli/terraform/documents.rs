@@ -1,0 +1,206 @@
+//! Manifests for the resources of a state.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use serde_json::{Map, Value as Json, json};
+
+use super::arguments::{self, Arguments, Piece, escape};
+use super::configuration::Configuration;
+use super::gather::{Found, Gathered, Instance};
+use super::providers::{BUILT_IN, Chosen};
+use super::references::{Index, Referable, restored};
+use crate::api;
+use crate::load;
+use crate::model::{InstanceKey, Value};
+
+/// The longest name of an input.
+const LONGEST_INPUT: usize = 50;
+
+/// What is written of one resource.
+#[derive(Debug)]
+pub struct Written {
+    /// The Resource.
+    pub manifest: Json,
+    /// The Secret with what must not stand in it.
+    pub secret: Option<Json>,
+    /// What there is to tell.
+    pub notes: Vec<String>,
+}
+
+/// Documents as YAML.
+pub fn yaml(documents: &[Json]) -> anyhow::Result<String> {
+    let mut text = String::new();
+    for document in documents {
+        text.push_str("---\n");
+        text.push_str(serde_saphyr::to_string(document)?.trim_end());
+        text.push('\n');
+    }
+    Ok(text)
+}
+
+/// Secrets of one Resource, by the names of the inputs that read them.
+#[derive(Default)]
+struct Secrets {
+    by_name: BTreeMap<String, String>,
+    declared: Vec<String>,
+}
+
+impl Secrets {
+    /// The input that gives a sensitive value.
+    fn input(&mut self, at: &str, value: &Value) -> Piece {
+        let (text, is_json) = match value {
+            Value::String(text) => (text.to_string(), false),
+            other => (other.without_marks().to_json().to_string(), true),
+        };
+        // Two texts that are equal are one secret; JSON is told from the same text by its name.
+        let known = self.by_name.iter().find(|(name, known)| **known == text && name.ends_with("_json") == is_json);
+        if let Some((name, _)) = known {
+            return Piece::Input(name.clone(), is_json);
+        }
+        let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
+        let mut base: String = at.chars().map(plain).take(LONGEST_INPUT).collect();
+        if !base.starts_with(|first: char| first.is_ascii_alphabetic()) {
+            base.insert(0, 'x');
+        }
+        let suffix = if is_json { "_json" } else { "" };
+        let numbered = (1..).map(|number| if number == 1 { base.clone() } else { format!("{base}_{number}") });
+        let mut names = numbered.map(|name| format!("{name}{suffix}"));
+        let name = names.find(|name| !self.by_name.contains_key(name)).unwrap_or_default();
+        self.by_name.insert(name.clone(), text);
+        self.declared.push(name.clone());
+        Piece::Input(name, is_json)
+    }
+}
+
+/// The manifest of a resource; `None` when none of its objects is in use.
+///
+/// # Errors
+/// When it cannot be written as YAML.
+pub fn written(
+    one: &Gathered,
+    index: &Index<'_>,
+    configuration: Option<&Configuration>,
+    chosen: &Chosen,
+) -> anyhow::Result<Option<Written>> {
+    let wanted: Vec<(&Instance, &Found)> = one.wanted().collect();
+    if wanted.is_empty() {
+        return Ok(None);
+    }
+    let secrets = RefCell::new(Secrets::default());
+    let argument = |instance: &Instance, found: &Found, name: &str, value: &Value, with_references: bool| {
+        let mut referables: Vec<Referable> = Vec::new();
+        if with_references {
+            let targets = configuration.map(|known| known.reads(&one.address, name)).unwrap_or_default();
+            referables.extend(index.told(one, &instance.key, &targets));
+            referables.extend(index.secrets(one, &instance.key, &found.dependencies));
+        }
+        let known = |value: &Value| restored(value, &referables);
+        arguments::pieces(value, name, &known, &mut |at, secret| secrets.borrow_mut().input(at, secret))
+    };
+    let of_instance = |(instance, found): &(&Instance, &Found)| {
+        let Value::Map(config) = &found.config else { return (instance.key.clone(), Arguments::new()) };
+        let arguments = config.iter().map(|(name, value)| (name.clone(), argument(instance, found, name, value, true)));
+        (instance.key.clone(), arguments.collect())
+    };
+    let instances: Vec<(InstanceKey, Arguments)> = wanted.iter().map(of_instance).collect();
+    let literal = |position: usize, name: &str| {
+        let (instance, found) = wanted[position];
+        let value = found.config.get(name).cloned().unwrap_or_default();
+        argument(instance, found, name, &value, false)
+    };
+    let shared = arguments::shared(&instances, &literal);
+    let mut spec = Map::new();
+    spec.insert("type".into(), json!(one.type_name));
+    if let Some(name) = chosen.names.get(&one.provider).filter(|name| ***name != *prefix(one)) {
+        spec.insert("providerConfigRef".into(), json!({ "name": name }));
+    }
+    let mut notes = one.notes.clone();
+    repeat(one, &wanted, &shared.each, &mut spec, &mut notes);
+    spec.insert("config".into(), Json::Object(shared.config));
+    let name = &one.name;
+    let secrets = secrets.into_inner();
+    let used = |input: &String| spec["config"].to_string().contains(&format!("inputs.{input}"));
+    let declared: Vec<&String> = secrets.declared.iter().filter(|input| used(input)).collect();
+    let secret_name = format!("{name}-migrated");
+    let secret = (!declared.is_empty()).then(|| {
+        let data: BTreeMap<&String, &String> =
+            declared.iter().map(|input| (*input, &secrets.by_name[*input])).collect();
+        json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": secret_name}, "stringData": data})
+    });
+    if secret.is_some() {
+        let input = |input: &&String| json!({"name": input, "secretKeyRef": {"name": secret_name, "key": input}});
+        spec.insert("inputs".into(), declared.iter().map(input).collect());
+    }
+    if wanted.iter().any(|(_, found)| found.create_before_destroy) {
+        spec.insert("lifecycle".into(), json!({"createBeforeDestroy": true}));
+    }
+    depend(one, &wanted, index, &mut spec)?;
+    Ok(Some(Written { manifest: document(one, spec), secret, notes }))
+}
+
+/// What the provider of a type is called when nobody says otherwise.
+fn prefix(one: &Gathered) -> &str {
+    if one.provider.source == BUILT_IN {
+        return &one.type_name;
+    }
+    one.type_name.split_once('_').map_or(&one.type_name, |(prefix, _)| prefix)
+}
+
+/// `count` or `forEach`.
+fn repeat(
+    one: &Gathered,
+    wanted: &[(&Instance, &Found)],
+    each: &BTreeMap<Arc<str>, Map<String, Json>>,
+    spec: &mut Map<String, Json>,
+    notes: &mut Vec<String>,
+) {
+    let keys: Vec<&InstanceKey> = wanted.iter().map(|(instance, _)| &instance.key).collect();
+    match keys.last() {
+        Some(InstanceKey::Index(last)) => {
+            let missing = (0..=*last).filter(|index| !keys.contains(&&InstanceKey::Index(*index)));
+            notes.extend(
+                missing.map(|index| format!("the state has no `{}[{index}]`: the next plan creates it", one.address)),
+            );
+            spec.insert("count".into(), json!(last + 1));
+        }
+        Some(InstanceKey::Key(_)) if each.is_empty() => {
+            let texts = keys.iter().filter_map(|key| match key {
+                InstanceKey::Key(key) => Some(Json::from(escape(key))),
+                _ => None,
+            });
+            spec.insert("forEach".into(), texts.collect());
+        }
+        Some(InstanceKey::Key(_)) => drop(spec.insert("forEach".into(), json!(each))),
+        Some(InstanceKey::None | InstanceKey::All) | None => {}
+    }
+}
+
+/// What it was made from and does not refer to.
+fn depend(
+    one: &Gathered,
+    wanted: &[(&Instance, &Found)],
+    index: &Index<'_>,
+    spec: &mut Map<String, Json>,
+) -> anyhow::Result<()> {
+    let addresses: Vec<String> = wanted.iter().flat_map(|(_, found)| found.dependencies.iter().cloned()).collect();
+    let direct = index.direct(one, &addresses);
+    if direct.is_empty() {
+        return Ok(());
+    }
+    let text = yaml(&[document(one, spec.clone())])?;
+    let config = load::source::read_texts(&[("resource.yaml", &text)]).config;
+    let references = config.instances.values().flat_map(|instance| instance.references.iter());
+    let of_families = config.families.values().flat_map(|family| family.shared.references.iter());
+    let referred: BTreeSet<Arc<str>> = references.chain(of_families).map(|one| one.target.name.clone()).collect();
+    let missing: Vec<Json> = direct.difference(&referred).map(|name| json!({ "name": name })).collect();
+    if !missing.is_empty() {
+        spec.insert("dependsOn".into(), Json::Array(missing));
+    }
+    Ok(())
+}
+
+fn document(one: &Gathered, spec: Map<String, Json>) -> Json {
+    json!({"apiVersion": api::API_VERSION, "kind": api::KIND, "metadata": {"name": one.name}, "spec": spec})
+}

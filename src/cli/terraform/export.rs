@@ -1,0 +1,258 @@
+//! `purlin state export --terraform`: what is recorded, as a state that Terraform and OpenTofu accept.
+//!
+//! A record has no place for a module and a state none for a namespace, so that everything is in the root module. What
+//! only Purlin knows of an object (hooks, protection, triggers) stays behind.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io::Write as _;
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use serde_json::{Map, Value as Json, json};
+
+use super::state::VERSION;
+use crate::cli::args::StateExportArgs;
+use crate::cli::failure::{Exit, Failure};
+use crate::cli::options::Target;
+use crate::cli::output::Console;
+use crate::cli::state::records;
+use crate::cty::Type;
+use crate::driver::provider::ForeignObject;
+use crate::driver::{kubernetes_object, terraform_data};
+use crate::model::{
+    Address, DeposedKey, InstanceKey, ObjectStatus, ProviderUse, Record, Recorded, RecordedObject, Value,
+};
+use crate::process::{Random as _, SystemRandom};
+
+/// The oldest version that reads everything in here.
+const WRITTEN_BY: &str = "1.5.0";
+
+/// Runs the command.
+pub async fn run(args: StateExportArgs, console: Console) -> anyhow::Result<Exit> {
+    let seen = records::read(Target::decide(args.target), console).await?;
+    if !seen.diagnostics.is_empty() {
+        console.diagnostics(&seen.diagnostics);
+        console.notice("Nothing was exported.");
+        return Ok(Exit::Problems);
+    }
+    let lineage = args.lineage.unwrap_or_else(|| SystemRandom.uuid());
+    let (text, notes) = state(&seen.recorded, &lineage, args.serial)?;
+    match &args.out {
+        None => console.result(|out| out.write_all(text.as_bytes()))?,
+        Some(path) => {
+            let failed = |error: std::io::Error| {
+                Failure::hinted(format!("`{}` cannot be written: {error}", path.display()), "name another file")
+            };
+            let mut options = fs::OpenOptions::new();
+            options.write(true).create_new(true);
+            #[cfg(unix)]
+            {
+                use std::os::unix::fs::OpenOptionsExt as _;
+                options.mode(0o600);
+            }
+            let mut file = options.open(path).map_err(failed)?;
+            file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).map_err(failed)?;
+        }
+    }
+    notes.iter().for_each(|note| console.notice(&format!("note: {note}")));
+    console.notice("The state holds sensitive values in clear. Let only one of the two manage the objects.");
+    Ok(Exit::Success)
+}
+
+/// The state, and what there is to tell.
+fn state(recorded: &Recorded, lineage: &str, serial: u64) -> anyhow::Result<(String, Vec<String>)> {
+    let mut notes = Vec::new();
+    let mut resources: BTreeMap<(String, String), Vec<&Record>> = BTreeMap::new();
+    for stored in recorded.values().filter(|stored| stored.record.has_objects() || stored.record.intent.is_some()) {
+        let record = stored.record.as_ref();
+        crate::cli::state::edit::require_settled(record)?;
+        if *record.type_name == *kubernetes_object::TYPE_NAME {
+            notes.push(format!("`{}` is left out: no provider has the type `{}`", record.address, record.type_name));
+            continue;
+        }
+        resources.entry((record.type_name.to_string(), name(&record.address.name))).or_default().push(record);
+    }
+    let exporter = Exporter { recorded };
+    let mut written = Vec::new();
+    for ((type_name, name), records) in &resources {
+        written.extend(exporter.resources(type_name, name, records)?);
+    }
+    let head = format!(
+        "{{\n  \"version\": {VERSION},\n  \"terraform_version\": \"{WRITTEN_BY}\",\n  \"serial\": {serial},\n  \"lineage\": {},\n  \"outputs\": {{}},\n  \"resources\": [",
+        Json::from(lineage)
+    );
+    let body = written.iter().map(|resource| format!("\n    {resource}")).collect::<Vec<_>>().join(",");
+    let tail = if written.is_empty() { "" } else { "\n  " };
+    Ok((format!("{head}{body}{tail}],\n  \"check_results\": null\n}}\n"), notes))
+}
+
+/// A name as Terraform has them. No name of ours holds `_`, so that two never become one.
+fn name(name: &str) -> String {
+    let name = name.replace('-', "_");
+    if name.starts_with(|first: char| first.is_ascii_digit()) { format!("_{name}") } else { name }
+}
+
+/// The address of a configuration of a provider.
+fn provider(used: Option<&Arc<ProviderUse>>) -> String {
+    let Some(used) = used else { return "provider[\"terraform.io/builtin/terraform\"]".to_owned() };
+    let source = Json::from(&*used.provider.source);
+    match used.name.strip_prefix(&*used.provider.name) {
+        Some("") => format!("provider[{source}]"),
+        Some(rest) if rest.starts_with('-') => format!("provider[{source}].{}", &rest[1..]),
+        _ => format!("provider[{source}].{}", used.name),
+    }
+}
+
+struct Exporter<'a> {
+    recorded: &'a Recorded,
+}
+
+impl Exporter<'_> {
+    /// The entries of one resource: one for each configuration of a provider that its objects have.
+    fn resources(&self, type_name: &str, name: &str, records: &[&Record]) -> anyhow::Result<Vec<String>> {
+        let mut by_provider: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for record in records {
+            let key = &record.address.key;
+            let objects = record.current.iter().map(|object| (None, object));
+            for (deposed, object) in objects.chain(record.deposed.iter().map(|(key, object)| (Some(*key), object))) {
+                let instance = self.instance(record, key, deposed, object)?;
+                by_provider.entry(provider(object.provider.as_ref())).or_default().push(instance);
+            }
+        }
+        // A state has a resource once, under one provider; what is left under another one is destroyed there first.
+        if by_provider.len() > 1 {
+            let message = format!("the objects of `{}` have several providers", records[0].address.name);
+            return Err(Failure::hinted(message, "apply once, so that all of them have the one that is wanted"));
+        }
+        let entry = |(provider, instances): (String, Vec<String>)| {
+            let head = [("mode", "managed"), ("type", type_name), ("name", name), ("provider", &provider)];
+            let head: Vec<String> =
+                head.iter().map(|(key, text)| format!("\"{key}\": {}", Json::from(*text))).collect();
+            let instances = instances.iter().map(|one| format!("\n      {one}")).collect::<Vec<_>>().join(",");
+            format!("{{{}, \"instances\": [{instances}\n    ]}}", head.join(", "))
+        };
+        Ok(by_provider.into_iter().map(entry).collect())
+    }
+
+    fn instance(
+        &self,
+        record: &Record,
+        key: &InstanceKey,
+        deposed: Option<DeposedKey>,
+        object: &RecordedObject,
+    ) -> anyhow::Result<String> {
+        let built_in = *record.type_name == *terraform_data::TYPE_NAME;
+        let foreign = match built_in {
+            true => ForeignObject { attributes: built_in_attributes(&object.value), ..ForeignObject::default() },
+            false => ForeignObject::of(object)
+                .map_err(|error| anyhow::anyhow!("`{}` cannot be exported: {error}", record.address))?,
+        };
+        let mut head = Map::new();
+        match key {
+            InstanceKey::Index(index) => drop(head.insert("index_key".into(), json!(index))),
+            InstanceKey::Key(text) => drop(head.insert("index_key".into(), json!(text))),
+            InstanceKey::None | InstanceKey::All => {}
+        }
+        if object.status != ObjectStatus::Ready {
+            head.insert("status".into(), json!("tainted"));
+        }
+        if let Some(deposed) = deposed {
+            head.insert("deposed".into(), json!(deposed));
+        }
+        head.insert("schema_version".into(), json!(foreign.schema_version));
+        let mut tail = Map::new();
+        let mut sensitive = Vec::new();
+        marked_places(&object.value, &mut Vec::new(), &mut sensitive);
+        tail.insert("sensitive_attributes".into(), Json::Array(sensitive));
+        if let Some((_, version)) = &foreign.identity {
+            tail.insert("identity_schema_version".into(), json!(version));
+        }
+        if !foreign.private.is_empty() {
+            tail.insert("private".into(), json!(BASE64_STANDARD.encode(&foreign.private)));
+        }
+        let dependencies = self.dependencies(record, object);
+        if !dependencies.is_empty() {
+            tail.insert("dependencies".into(), json!(dependencies));
+        }
+        if object.create_before_destroy {
+            tail.insert("create_before_destroy".into(), json!(true));
+        }
+        // Attributes and identity keep every digit of their numbers.
+        let identity = foreign.identity.map(|(identity, _)| format!(", \"identity\": {identity}")).unwrap_or_default();
+        let inner = |map: Map<String, Json>| {
+            let text = Json::Object(map).to_string();
+            text.strip_prefix('{').and_then(|text| text.strip_suffix('}')).unwrap_or_default().to_owned()
+        };
+        Ok(format!("{{{}, \"attributes\": {}{identity}, {}}}", inner(head), foreign.attributes, inner(tail)))
+    }
+
+    /// What an object was made from, to the last one: that is what states have.
+    fn dependencies(&self, record: &Record, object: &RecordedObject) -> BTreeSet<String> {
+        let mut open: Vec<Address> = object.dependencies.to_vec();
+        let mut names: BTreeSet<Arc<str>> = BTreeSet::new();
+        while let Some(address) = open.pop() {
+            if !names.insert(address.name.clone()) {
+                continue;
+            }
+            let of_name = self.recorded.values().filter(|stored| stored.record.address.name == address.name);
+            let current = of_name.filter_map(|stored| stored.record.current.as_ref());
+            open.extend(current.flat_map(|object| object.dependencies.iter().cloned()));
+        }
+        let known = self.recorded.values().filter(|stored| {
+            names.contains(&stored.record.address.name) && stored.record.address.name != record.address.name
+        });
+        let known = known.filter(|stored| *stored.record.type_name != *kubernetes_object::TYPE_NAME);
+        known.map(|stored| format!("{}.{}", stored.record.type_name, name(&stored.record.address.name))).collect()
+    }
+}
+
+/// The paths of what must not be shown.
+fn marked_places(value: &Value, at: &mut Vec<Json>, found: &mut Vec<Json>) {
+    match value {
+        Value::Sensitive(_) => found.push(Json::Array(at.clone())),
+        Value::Map(entries) => {
+            for (key, item) in entries.iter() {
+                at.push(match at.is_empty() {
+                    true => json!({"type": "get_attr", "value": key}),
+                    false => json!({"type": "index", "value": {"value": key, "type": "string"}}),
+                });
+                marked_places(item, at, found);
+                at.pop();
+            }
+        }
+        Value::List(items) => {
+            for (place, item) in items.iter().enumerate() {
+                at.push(json!({"type": "index", "value": {"value": place, "type": "number"}}));
+                marked_places(item, at, found);
+                at.pop();
+            }
+        }
+        _ => {}
+    }
+}
+
+/// The attributes of a `terraform_data`: all but the id carry their types.
+fn built_in_attributes(value: &Value) -> String {
+    let text = |name: &str| match value.get(name).map(Value::without_marks) {
+        None | Some(Value::Null) => "null".to_owned(),
+        Some(value) => format!("{{\"value\":{},\"type\":{}}}", value.to_json(), type_of(&value).to_json()),
+    };
+    let id = value.get("id").map(Value::to_json).unwrap_or_default();
+    let parts = ["input", "output", "triggers_replace"].map(|name| format!("\"{name}\":{}", text(name)));
+    format!("{{\"id\":{id},{}}}", parts.join(","))
+}
+
+/// The type of a value as somebody wrote it.
+fn type_of(value: &Value) -> Type {
+    match value {
+        Value::Null | Value::Unknown => Type::Dynamic,
+        Value::Bool(_) => Type::Bool,
+        Value::Number(_) => Type::Number,
+        Value::String(_) => Type::String,
+        Value::List(items) => Type::Tuple(items.iter().map(type_of).collect()),
+        Value::Map(entries) => Type::object(entries.iter().map(|(key, item)| (key.clone(), type_of(item)))),
+        Value::Sensitive(inner) => type_of(inner),
+    }
+}

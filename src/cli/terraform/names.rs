@@ -1,0 +1,116 @@
+//! What the resources of a state are called here: names are DNS labels, and modules have no place of their own.
+//!
+//! A name is made of the modules with their keys and the name in the module. Where several resources would get one name,
+//! the type of each comes before the last part. What clashes even then is for the user to name.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::address::{Key, ResourceAddress};
+use crate::cli::failure::Failure;
+use crate::load;
+
+/// The names of resources, in their order; or what is wrong, a line each.
+pub fn names(
+    addresses: &[&ResourceAddress],
+    chosen: &BTreeMap<String, String>,
+) -> Result<Vec<Arc<str>>, Vec<anyhow::Error>> {
+    let mut problems = Vec::new();
+    for address in chosen.keys().filter(|address| !addresses.iter().any(|known| known.to_string() == **address)) {
+        let hint = "write it as `terraform state list` does, without the keys of instances";
+        problems.push(Failure::hinted(format!("--name: the state has no `{address}`"), hint));
+    }
+    let plain: Vec<String> = addresses.iter().map(|address| label(address, false)).collect();
+    let mut made: Vec<String> = Vec::new();
+    for (address, name) in addresses.iter().zip(&plain) {
+        let shared = plain.iter().filter(|other| *other == name).count() > 1;
+        let own = chosen.get(&address.to_string()).cloned();
+        made.push(own.unwrap_or_else(|| if shared { label(address, true) } else { name.clone() }));
+    }
+    let way_out = |address: &ResourceAddress| format!("name it yourself: `--name '{address}=NAME'`");
+    for (position, (address, name)) in addresses.iter().zip(&made).enumerate() {
+        if !load::expression::is_label(name) {
+            let what = format!("`{address}` cannot be called `{name}`: names are DNS labels of at most 63 characters");
+            problems.push(Failure::hinted(what, way_out(address)));
+        } else if let Some(first) = made[..position].iter().position(|other| other == name) {
+            let what = format!("`{address}` and `{}` would both be called `{name}`", addresses[first]);
+            problems.push(Failure::hinted(what, way_out(address)));
+        }
+    }
+    if problems.is_empty() { Ok(made.into_iter().map(Arc::from).collect()) } else { Err(problems) }
+}
+
+fn label(address: &ResourceAddress, with_type: bool) -> String {
+    let mut words: Vec<&str> = Vec::new();
+    let keys: Vec<String> = address
+        .module
+        .iter()
+        .map(|(_, key)| match key {
+            None => String::new(),
+            Some(Key::Index(index)) => index.to_string(),
+            Some(Key::Key(key)) => key.clone(),
+        })
+        .collect();
+    for ((module, _), key) in address.module.iter().zip(&keys) {
+        words.extend([module.as_str(), key.as_str()]);
+    }
+    if with_type {
+        words.push(&address.type_name);
+    }
+    words.push(&address.name);
+    label_of(&words)
+}
+
+/// A DNS label of the given words, as far as there is one.
+pub fn label_of(words: &[&str]) -> String {
+    let joined = words.join("-").to_lowercase();
+    let plain = |c: char| if c.is_ascii_lowercase() || c.is_ascii_digit() { c } else { '-' };
+    let dashed: String = joined.chars().map(plain).collect();
+    let words: Vec<&str> = dashed.split('-').filter(|word| !word.is_empty()).collect();
+    words.join("-")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::terraform::address;
+
+    fn address(text: &str) -> ResourceAddress {
+        let (module, rest) = match text.rfind("module.") {
+            Some(_) => {
+                let at = text.rmatch_indices('.').nth(1).unwrap().0;
+                (&text[..at], &text[at + 1..])
+            }
+            None => ("", text),
+        };
+        let (type_name, name) = rest.split_once('.').unwrap();
+        ResourceAddress { module: address::module(module).unwrap(), type_name: type_name.into(), name: name.into() }
+    }
+
+    fn named(all: &[&str], chosen: &[(&str, &str)]) -> Result<Vec<String>, Vec<String>> {
+        let all: Vec<ResourceAddress> = all.iter().map(|text| address(text)).collect();
+        let chosen = chosen.iter().map(|(a, n)| ((*a).to_owned(), (*n).to_owned())).collect();
+        let made = names(&all.iter().collect::<Vec<_>>(), &chosen);
+        made.map(|names| names.iter().map(ToString::to_string).collect())
+            .map_err(|problems| problems.iter().map(ToString::to_string).collect())
+    }
+
+    #[test]
+    fn modules_come_first_and_types_only_where_names_clash() {
+        let made =
+            named(&["random_pet.My_Pet", r#"module.app["eu.west"].random_id.this"#, "module.app[0].random_id.id"], &[]);
+        assert_eq!(made.unwrap(), ["my-pet", "app-eu-west-this", "app-0-id"]);
+        let made = named(&["random_pet.this", "random_id.this", "random_id.other"], &[]);
+        assert_eq!(made.unwrap(), ["random-pet-this", "random-id-this", "other"]);
+    }
+
+    #[test]
+    fn what_clashes_is_named_by_hand() {
+        let clash = ["random_pet.a_b", "random_pet.a-b"];
+        let told = named(&clash, &[]).unwrap_err();
+        assert_eq!(told, ["`random_pet.a-b` and `random_pet.a_b` would both be called `random-pet-a-b`"]);
+        assert_eq!(named(&clash, &[("random_pet.a-b", "other")]).unwrap(), ["random-pet-a-b", "other"]);
+        assert_eq!(named(&["random_pet.Ü"], &[]).unwrap_err().len(), 1);
+        assert_eq!(named(&["a.b"], &[("a.c", "x")]).unwrap_err(), ["--name: the state has no `a.c`"]);
+    }
+}

@@ -1,0 +1,282 @@
+//! A state of version 4, as Terraform and OpenTofu write it.
+//!
+//! Attributes stay the text that they are, since only the schema of a provider tells what it means; numbers keep all
+//! their digits so.
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use serde::Deserialize;
+
+use super::address::{self, Key, ModuleStep, ResourceAddress};
+use crate::cli::failure::Failure;
+use crate::cty::json;
+use crate::driver::provider::ForeignObject;
+use crate::model::{DeposedKey, Path, Segment};
+
+/// The version of states that is read and written.
+pub const VERSION: u64 = 4;
+
+/// What a state holds.
+#[derive(Debug, Default)]
+pub struct State {
+    /// The resources that are managed, in the order of the state.
+    pub resources: Vec<Resource>,
+    /// The addresses of data sources.
+    pub data: Vec<String>,
+    /// The names of outputs.
+    pub outputs: Vec<String>,
+}
+
+/// One resource, with all of its instances.
+#[derive(Debug)]
+pub struct Resource {
+    /// Which one.
+    pub address: ResourceAddress,
+    /// Which configuration of which provider manages it.
+    pub provider: ProviderAddress,
+    /// Its objects.
+    pub objects: Vec<Object>,
+}
+
+/// A configuration of a provider.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ProviderAddress {
+    /// `HOST/NAMESPACE/TYPE`.
+    pub source: String,
+    /// The module that configures it.
+    pub module: Vec<ModuleStep>,
+    /// Its alias.
+    pub alias: Option<String>,
+}
+
+/// One object.
+#[derive(Debug)]
+pub struct Object {
+    /// Of which instance.
+    pub key: Option<Key>,
+    /// Set when it was replaced and still has to be destroyed.
+    pub deposed: Option<DeposedKey>,
+    /// Its creation failed half way.
+    pub tainted: bool,
+    /// What its provider knows of it.
+    pub content: ForeignObject,
+    /// Places that came from sensitive values.
+    pub sensitive: Vec<Path>,
+    /// What it was made from, as configuration names it.
+    pub dependencies: Vec<String>,
+    /// It is replaced by creating its successor first.
+    pub create_before_destroy: bool,
+}
+
+#[derive(Deserialize)]
+struct Head {
+    version: Option<u64>,
+    #[serde(default)]
+    encrypted_data: Option<serde_json::Value>,
+    #[serde(default)]
+    outputs: serde_json::Map<String, serde_json::Value>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum StepValue {
+    Name(String),
+    Typed { value: serde_json::Value },
+}
+
+#[derive(Deserialize)]
+struct Step {
+    value: StepValue,
+}
+
+fn unreadable(what: impl std::fmt::Display) -> anyhow::Error {
+    let hint = "name a state file, or what `terraform state pull` prints";
+    Failure::hinted(format!("the state cannot be read: {what}"), hint)
+}
+
+/// Reads a state.
+///
+/// # Errors
+/// When it is encrypted, of another version, or no state.
+pub fn parse(text: &str) -> anyhow::Result<State> {
+    let head: Head = serde_json::from_str(text).map_err(unreadable)?;
+    if head.encrypted_data.is_some() {
+        let hint = "write it out with the configuration that can read it: `tofu state pull > FILE`";
+        return Err(Failure::hinted("the state is encrypted", hint));
+    }
+    match head.version {
+        Some(VERSION) => {}
+        Some(version) => {
+            let hint = "`terraform state pull` or `tofu state pull` writes a state of version 4";
+            return Err(Failure::hinted(format!("the state is of version {version}, not 4"), hint));
+        }
+        None => return Err(unreadable("it has no `version`")),
+    }
+    let mut state = State { outputs: head.outputs.into_iter().map(|(name, _)| name).collect(), ..State::default() };
+    let members = json::members(text).map_err(|error| unreadable(error.to_string()))?;
+    let Some(resources) = member(&members, "resources") else { return Ok(state) };
+    for (position, text) in json::elements(resources).map_err(|error| unreadable(error.to_string()))?.iter().enumerate()
+    {
+        resource(text, &mut state).map_err(|what| unreadable(format!("resources[{position}]: {what}")))?;
+    }
+    Ok(state)
+}
+
+fn member<'t>(members: &[(String, &'t str)], name: &str) -> Option<&'t str> {
+    members.iter().rev().find(|(key, _)| key == name).map(|(_, text)| *text).filter(|text| *text != "null")
+}
+
+/// A member that serde reads; its default when it is missing.
+fn read<T: serde::de::DeserializeOwned + Default>(members: &[(String, &str)], name: &str) -> Result<T, String> {
+    let Some(text) = member(members, name) else { return Ok(T::default()) };
+    serde_json::from_str(text).map_err(|error| format!("{name}: {error}"))
+}
+
+fn resource(text: &str, state: &mut State) -> Result<(), String> {
+    let members = json::members(text).map_err(|error| error.to_string())?;
+    let module: String = read(&members, "module")?;
+    let address = ResourceAddress {
+        module: address::module(&module).ok_or_else(|| format!("`{module}` is no path of modules"))?,
+        type_name: read(&members, "type")?,
+        name: read(&members, "name")?,
+    };
+    match read::<String>(&members, "mode")?.as_str() {
+        "managed" => {}
+        "data" => {
+            let ResourceAddress { type_name, name, .. } = &address;
+            let prefix = if module.is_empty() { String::new() } else { format!("{module}.") };
+            state.data.push(format!("{prefix}data.{type_name}.{name}"));
+            return Ok(());
+        }
+        other => return Err(format!("there is no mode `{other}`")),
+    }
+    let provider: String = read(&members, "provider")?;
+    let provider = provider_address(&provider).ok_or_else(|| format!("`{provider}` is no address of a provider"))?;
+    let instances = member(&members, "instances").unwrap_or("[]");
+    let instances = json::elements(instances).map_err(|error| error.to_string())?;
+    let objects = instances
+        .into_iter()
+        .enumerate()
+        .map(|(position, text)| object(text).map_err(|what| format!("{address}: instances[{position}]: {what}")));
+    let objects = objects.collect::<Result<Vec<_>, String>>()?;
+    state.resources.push(Resource { address, provider, objects });
+    Ok(())
+}
+
+fn object(text: &str) -> Result<Object, String> {
+    let members = json::members(text).map_err(|error| error.to_string())?;
+    if member(&members, "attributes_flat").is_some_and(|flat| flat != "{}") {
+        return Err("its attributes are in the form of Terraform 0.11; run `terraform apply -refresh-only` once".into());
+    }
+    let key = match read::<Option<serde_json::Value>>(&members, "index_key")? {
+        None => None,
+        Some(serde_json::Value::String(key)) => Some(Key::Key(key)),
+        Some(other) => Some(Key::Index(other.as_u64().ok_or_else(|| format!("index_key: `{other}` is no key"))?)),
+    };
+    let private: String = read(&members, "private")?;
+    let private = BASE64_STANDARD.decode(private).map_err(|error| format!("private: {error}"))?;
+    let identity_version = read(&members, "identity_schema_version")?;
+    let content = ForeignObject {
+        schema_version: read(&members, "schema_version")?,
+        attributes: member(&members, "attributes").ok_or("it has no attributes")?.to_owned(),
+        private,
+        identity: member(&members, "identity").map(|identity| (identity.to_owned(), identity_version)),
+    };
+    let sensitive = read::<Vec<Vec<Step>>>(&members, "sensitive_attributes")?;
+    Ok(Object {
+        key,
+        deposed: read(&members, "deposed")?,
+        tainted: match read::<String>(&members, "status")?.as_str() {
+            "" => false,
+            "tainted" => true,
+            other => return Err(format!("status: there is no status `{other}`")),
+        },
+        content,
+        sensitive: sensitive.into_iter().map(path).collect(),
+        dependencies: read(&members, "dependencies")?,
+        create_before_destroy: read(&members, "create_before_destroy")?,
+    })
+}
+
+fn path(steps: Vec<Step>) -> Path {
+    let segment = |step: Step| match step.value {
+        StepValue::Name(name) => Segment::Name(name.into()),
+        StepValue::Typed { value } => match (value.as_u64(), value) {
+            (Some(place), _) => Segment::Index(usize::try_from(place).unwrap_or(usize::MAX)),
+            (None, serde_json::Value::String(key)) => Segment::Name(key.into()),
+            (None, other) => Segment::Name(other.to_string().into()),
+        },
+    };
+    Path(steps.into_iter().map(segment).collect())
+}
+
+/// `provider["HOST/NAMESPACE/TYPE"]`, with modules before it and an alias behind it; before Terraform 0.13 `provider.TYPE`.
+fn provider_address(text: &str) -> Option<ProviderAddress> {
+    let mut parts = address::parts(text)?.into_iter().peekable();
+    let mut module = Vec::new();
+    while parts.next_if(|(word, key)| word == "module" && key.is_none()).is_some() {
+        module.push(parts.next()?);
+    }
+    let source = match parts.next()? {
+        (word, Some(Key::Key(source))) if word == "provider" => source,
+        (word, None) if word == "provider" => format!("registry.opentofu.org/hashicorp/{}", parts.next()?.0),
+        _ => return None,
+    };
+    let alias = parts.next().map(|(alias, _)| alias);
+    parts.next().is_none().then_some(ProviderAddress { source, module, alias })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everything_of_an_instance_is_read() {
+        let text = r#"{"version": 4, "terraform_version": "1.9.0", "serial": 3, "lineage": "x", "outputs": {"o": {}},
+            "resources": [
+                {"mode": "data", "module": "module.m", "type": "http", "name": "d", "provider": "provider[\"a/b/http\"]", "instances": []},
+                {"mode": "managed", "type": "cloud_disk", "name": "a", "provider": "provider[\"example.com/b/cloud\"].east",
+                 "instances": [{"index_key": "k", "status": "tainted", "deposed": "8e7cdf03", "schema_version": 2,
+                    "attributes": {"size": 12345678901234567890.5}, "private": "AQI=", "identity_schema_version": 1,
+                    "identity": {"id": "x"}, "dependencies": ["module.m.cloud_disk.b"], "create_before_destroy": true,
+                    "sensitive_attributes": [[{"type": "get_attr", "value": "list"},
+                        {"type": "index", "value": {"value": 1, "type": "number"}}]]}]}]}"#;
+        let state = parse(text).unwrap();
+        assert_eq!((state.data, state.outputs), (vec!["module.m.data.http.d".into()], vec!["o".into()]));
+        let resource = &state.resources[0];
+        assert_eq!(resource.address.to_string(), "cloud_disk.a");
+        assert_eq!(
+            (resource.provider.source.as_str(), resource.provider.alias.as_deref()),
+            ("example.com/b/cloud", Some("east"))
+        );
+        let object = &resource.objects[0];
+        assert_eq!((&object.key, object.deposed), (&Some(Key::Key("k".into())), Some(DeposedKey(0x8e7c_df03))));
+        assert!(object.tainted && object.create_before_destroy);
+        assert_eq!(object.content.attributes, r#"{"size": 12345678901234567890.5}"#);
+        assert_eq!((&object.content.private[..], object.content.schema_version), (&[1, 2][..], 2));
+        assert_eq!(object.content.identity, Some((r#"{"id": "x"}"#.into(), 1)));
+        assert_eq!(object.sensitive, [Path::default().name("list").index(1)]);
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_told() {
+        let told = |text: &str| parse(text).unwrap_err().to_string();
+        assert_eq!(told(r#"{"version": 3}"#), "the state is of version 3, not 4");
+        assert_eq!(told(r#"{"serial": 1, "encrypted_data": "x"}"#), "the state is encrypted");
+        assert!(told("{}").contains("no `version`") && told("<?xml").contains("cannot be read"));
+        let odd = r#"{"version": 4, "resources": [{"mode": "managed", "type": "t", "name": "n", "provider": "?"}]}"#;
+        assert!(told(odd).contains("resources[0]: `?` is no address of a provider"), "{}", told(odd));
+    }
+
+    #[test]
+    fn addresses_of_providers_have_modules_and_aliases() {
+        let read = |text| provider_address(text).map(|p| (p.module.len(), p.source, p.alias));
+        let aws = || "registry.terraform.io/hashicorp/aws".to_owned();
+        assert_eq!(
+            read(r#"module.a["x"].provider["registry.terraform.io/hashicorp/aws"].eu"#),
+            Some((1, aws(), Some("eu".into())))
+        );
+        assert_eq!(read("provider.aws"), Some((0, "registry.opentofu.org/hashicorp/aws".into(), None)));
+        assert_eq!(read("aws"), None);
+    }
+}

@@ -1,0 +1,260 @@
+//! From a state of Terraform to manifests and records, and back, with real providers.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+
+use serde_json::{Value as Json, json};
+
+use super::documented;
+use super::sandbox::{Ran, Sandbox};
+use crate::providers;
+
+/// A state as Terraform 1.9 writes it, and what `terraform show -json` says of its configuration.
+const STATE: &str = include_str!("migrating/terraform.tfstate");
+const PLAN: &str = include_str!("migrating/plan.json");
+
+const MIGRATE: &[&str] = &["migrate", "--state", "terraform.tfstate", "--out", "infra", "--plugin-dir", "mirror"];
+const AT_WORK: &[&str] = &["-f", "infra", "--plugin-dir", "mirror"];
+
+/// A folder with the state, the files that it is about, and a mirror of the providers.
+fn sandbox(state: &str) -> Sandbox {
+    let sandbox = Sandbox::new();
+    for name in ["random", "local"] {
+        let platform = purlin::install::Platform::here().to_string();
+        let folder = sandbox.path(&format!("mirror/registry.opentofu.org/hashicorp/{name}/9.9.9/{platform}"));
+        fs::create_dir_all(&folder).unwrap();
+        fs::copy(providers::program(name), folder.join(format!("terraform-provider-{name}"))).unwrap();
+    }
+    fs::create_dir(sandbox.path("site")).unwrap();
+    for object in objects(state) {
+        if let (Some(name), Some(content)) = (object["filename"].as_str(), object["content"].as_str()) {
+            sandbox.write(name, content);
+        }
+    }
+    sandbox.write("terraform.tfstate", state);
+    sandbox
+}
+
+/// The attributes of every object of a state.
+fn objects(state: &str) -> Vec<Json> {
+    let state: Json = serde_json::from_str(state).unwrap_or_default();
+    let resources = state["resources"].as_array().cloned().unwrap_or_default();
+    let instances = resources.iter().flat_map(|one| one["instances"].as_array().cloned().unwrap_or_default());
+    instances.map(|one| one["attributes"].clone()).collect()
+}
+
+fn run(sandbox: &Sandbox, command: &[&str], arguments: &[&str]) -> Ran {
+    sandbox.run(&[command, arguments].concat())
+}
+
+/// What a plan would do, record-only steps included.
+fn changes(sandbox: &Sandbox) -> Vec<String> {
+    let plan = sandbox.json(&[&["plan", "-o", "json"], AT_WORK].concat());
+    assert_eq!(plan["diagnostics"], json!([]), "{plan}");
+    let changes = plan["changes"].as_array().unwrap().iter().filter(|change| change["action"] != "NoOp");
+    changes.map(|one| format!("{} {} ({})", one["address"], one["action"], one["reason"]).replace('"', "")).collect()
+}
+
+#[test]
+fn the_plan_after_a_migration_says_no_changes() {
+    let sandbox = sandbox(STATE);
+    let ran = run(&sandbox, MIGRATE, &[]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let manifests = fs::read_to_string(sandbox.path("infra/resources.yaml")).unwrap();
+    assert_eq!(changes(&sandbox), [""; 0], "{manifests}");
+    let secrets = fs::metadata(sandbox.path("infra/secrets.yaml")).unwrap().permissions().mode();
+    assert_eq!(secrets & 0o777, 0o600);
+    assert!(!manifests.contains("tok_en") && !manifests.contains("unguessable"));
+    expect_test::expect_file!["migrating/plain.yaml"].assert_eq(&manifests);
+    expect_test::expect![[r#"
+        note: `registry.terraform.io/hashicorp/local` is taken from registry.opentofu.org
+        note: `registry.terraform.io/hashicorp/random` is taken from registry.opentofu.org
+        note: `data.local_file.motd` is left out: data sources are read anew, and not recorded
+        note: the output `url` is left out; `spec.publish` has its place
+        warning: infra/secrets.yaml holds sensitive values in clear; only you may read it
+        10 resources with 12 objects: manifests in infra, records in purlin.db.
+        Next: purlin plan -f infra
+    "#]]
+    .assert_eq(&ran.stderr);
+}
+
+#[test]
+fn with_its_configuration_references_come_back() {
+    let sandbox = sandbox(STATE);
+    sandbox.write("plan.json", PLAN);
+    let ran = run(&sandbox, MIGRATE, &["--config", "plan.json"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let manifests = fs::read_to_string(sandbox.path("infra/resources.yaml")).unwrap();
+    assert_eq!(changes(&sandbox), [""; 0], "{manifests}");
+    expect_test::expect_file!["migrating/configured.yaml"].assert_eq(&manifests);
+    expect_test::expect![[r#"
+        ---
+        apiVersion: purlin.dev/v1alpha1
+        kind: Provider
+        metadata:
+          name: local
+        spec:
+          source: registry.opentofu.org/hashicorp/local
+        ---
+        apiVersion: purlin.dev/v1alpha1
+        kind: Provider
+        metadata:
+          name: random
+        spec:
+          source: registry.opentofu.org/hashicorp/random
+          version: ">= 3.0"
+    "#]]
+    .assert_eq(&fs::read_to_string(sandbox.path("infra/providers.yaml")).unwrap());
+}
+
+#[test]
+fn what_is_changed_after_a_migration_is_planned_as_for_any_object() {
+    let sandbox = sandbox(STATE);
+    assert_eq!(run(&sandbox, MIGRATE, &[]).code, Some(0));
+    let manifests = fs::read_to_string(sandbox.path("infra/resources.yaml")).unwrap();
+    let changed = manifests.replace("filename: site/token", "filename: site/secret").replace("length: 3", "length: 4");
+    sandbox.write("infra/resources.yaml", &changed);
+    let forced = ["token Replace (attributes force it)", "zone[\\south\\] Replace (attributes force it)"];
+    assert_eq!(changes(&sandbox), forced);
+    let applied = run(&sandbox, &["apply", "--yes"], AT_WORK);
+    assert_eq!(applied.code, Some(0), "{applied:?}");
+    assert!(sandbox.path("site/secret").is_file() && !sandbox.path("site/token").exists());
+    assert_eq!(changes(&sandbox), [""; 0]);
+}
+
+#[test]
+fn a_state_that_was_written_out_makes_the_same_records_again() {
+    let sandbox = sandbox(STATE);
+    assert_eq!(run(&sandbox, MIGRATE, &[]).code, Some(0));
+    let export = ["state", "export", "--terraform", "--lineage", "x", "--serial", "8"];
+    let first = run(&sandbox, &export, &["--state", "purlin.db"]);
+    assert_eq!(first.code, Some(0), "{first:?}");
+    sandbox.write("back.tfstate", &first.stdout);
+    let again =
+        ["migrate", "--state", "back.tfstate", "--out", "again", "--records", "again.db", "--plugin-dir", "mirror"];
+    let ran = sandbox.run(&again);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let list = |file: &str| sandbox.json(&["state", "list", "-o", "json", "--state", file]);
+    assert_eq!(list("again.db"), list("purlin.db"));
+    assert_eq!(run(&sandbox, &export, &["--state", "again.db"]).stdout, first.stdout);
+
+    let written: Json = serde_json::from_str(&first.stdout).unwrap();
+    assert_eq!((&written["version"], &written["serial"], &written["lineage"]), (&json!(4), &json!(8), &json!("x")));
+    let before: Json = serde_json::from_str(STATE).unwrap();
+    let pet = |state: &Json| {
+        let all = state["resources"].as_array().unwrap().clone();
+        all.into_iter().find(|one| one["type"] == "random_pet" && one["name"] == "zone").unwrap()["instances"].clone()
+    };
+    let (before, after) = (pet(&before), pet(&written));
+    for (before, after) in before.as_array().unwrap().iter().zip(after.as_array().unwrap()) {
+        assert_eq!((&before["attributes"], &before["index_key"]), (&after["attributes"], &after["index_key"]));
+    }
+    let out = run(&sandbox, &export, &["--state", "purlin.db", "--out", "out.tfstate"]);
+    assert_eq!(out.code, Some(0), "{out:?}");
+    assert_eq!(fs::metadata(sandbox.path("out.tfstate")).unwrap().permissions().mode() & 0o777, 0o600);
+}
+
+/// A state with these resources.
+fn state(resources: &Json) -> String {
+    json!({"version": 4, "serial": 1, "lineage": "x", "resources": resources}).to_string()
+}
+
+/// A `random_pet`.
+fn pet(name: &str, alias: &str, instances: &[Json]) -> Json {
+    let provider = format!("provider[\"registry.opentofu.org/hashicorp/random\"]{alias}");
+    json!({"mode": "managed", "type": "random_pet", "name": name, "provider": provider, "instances": instances})
+}
+
+fn instance(id: &str, more: &Json) -> Json {
+    let attributes = json!({"id": id, "keepers": null, "length": 2, "prefix": null, "separator": "-"});
+    let mut instance =
+        json!({"schema_version": 0, "attributes": attributes, "private": "eyJub3RlIjoiZXlKaElqb3hmUT09In0="});
+    instance.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    instance
+}
+
+#[test]
+fn tainted_and_deposed_objects_and_other_configurations_of_a_provider_come_along() {
+    let old = json!({"deposed": "8e7cdf03"});
+    let resources = json!([
+        pet("bad", "", &[instance("odd-yak", &json!({"status": "tainted"}))]),
+        pet("left", "", &[instance("new-cat", &json!({})), instance("old-cat", &old)]),
+        pet("gone", "", &[instance("last-cat", &old)]),
+        pet("far", ".east", &[instance("far-cat", &json!({"dependencies": ["random_pet.left", "random_pet.bad"]}))]),
+    ]);
+    let sandbox = sandbox(&state(&resources));
+    let ran = run(&sandbox, MIGRATE, &[]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(ran.stderr.contains("the settings of the ProviderConfig `random-east` are not in the state"), "{ran:?}");
+    let manifests = fs::read_to_string(sandbox.path("infra/resources.yaml")).unwrap();
+    assert!(manifests.contains("name: random-east"), "{manifests}");
+    let planned = changes(&sandbox);
+    let expected = [
+        "bad Replace (tainted)",
+        "gone Destroy (left over from a replacement)",
+        "left Destroy (left over from a replacement)",
+    ];
+    assert_eq!(planned, expected, "{manifests}");
+    let export = run(&sandbox, &["state", "export", "--terraform"], &["--state", "purlin.db"]);
+    for part in [
+        r#""deposed":"8e7cdf03""#,
+        r#""status":"tainted""#,
+        r#"random\"].east"#,
+        r#""private":"eyJub3RlIjoiZXlKaElqb3hmUT09In0=""#,
+    ] {
+        assert!(export.stdout.contains(part), "{part}: {export:?}");
+    }
+}
+
+#[test]
+fn what_cannot_be_migrated_is_told_and_nothing_is_written() {
+    let one = || pet("a", "", &[instance("odd-yak", &json!({}))]);
+    let broken = json!([{"mode": "managed", "type": "random_pet", "name": "a", "provider": "x", "instances": []}]);
+    let mut cat = one();
+    cat["type"] = json!("random_cat");
+    let mut newer = one();
+    newer["instances"][0]["schema_version"] = json!(7);
+    let clash = json!([pet("a_b", "", &[]), pet("a-b", "", &[])]);
+    let cases = [
+        (json!({"version": 3}).to_string(), "is of version 3, not 4"),
+        (json!({"serial": 1, "encrypted_data": "x", "encryption_version": "v0"}).to_string(), "the state is encrypted"),
+        ("<html>".to_owned(), "the state cannot be read"),
+        (state(&broken), "resources[0]: `x` is no address of a provider"),
+        (state(&json!([cat])), "`random_cat.a`: the provider `random` has no type `random_cat`"),
+        (state(&json!([newer])), "written by a newer version of the provider (schema 7, here 0)"),
+        (state(&clash), "`random_pet.a-b` and `random_pet.a_b` would both be called `random-pet-a-b`"),
+    ];
+    for (text, expected) in cases {
+        let sandbox = sandbox(&text);
+        let ran = run(&sandbox, MIGRATE, &[]);
+        assert!(ran.one_error().contains(expected), "{ran:?}");
+        assert!(!sandbox.path("infra").exists() && !sandbox.path("infra.part").exists(), "{expected}");
+        assert!(!sandbox.path("purlin.db").exists(), "{expected}");
+    }
+
+    let sandbox = sandbox(&state(&json!([one()])));
+    let provider = "apiVersion: purlin.dev/v1alpha1\nkind: Provider\nmetadata: { name: random }\nspec: { package: { path: nowhere } }\n";
+    sandbox.write("files/random.yaml", provider);
+    let ran = sandbox.run(&["migrate", "--state", "terraform.tfstate", "--out", "infra", "-f", "files"]);
+    assert!(ran.one_error().contains("`registry.opentofu.org/hashicorp/random`: there is no program"), "{ran:?}");
+    assert!(
+        run(&sandbox, MIGRATE, &["--config", "terraform.tfstate"]).one_error().contains("holds no `configuration`")
+    );
+    let ran = run(&sandbox, MIGRATE, &["--name", "random_pet.a=Big"]);
+    assert!(ran.one_error().contains("cannot be called `Big`"), "{ran:?}");
+    assert_eq!(run(&sandbox, MIGRATE, &["--name", "random_pet.a=big"]).code, Some(0));
+    assert_eq!(sandbox.recorded(), ["big"]);
+
+    // Nothing is ever written over.
+    let ran = run(&sandbox, MIGRATE, &[]);
+    assert!(ran.one_error().contains("there are records in `purlin.db` already"), "{ran:?}");
+    let ran = run(&sandbox, MIGRATE, &["--records", "other.db"]);
+    assert!(ran.one_error().contains("`infra` is there already"), "{ran:?}");
+    assert_eq!(sandbox.recorded(), ["big"]);
+    assert!(!sandbox.path("other.db").exists());
+}
+
+#[test]
+fn the_document_tells_what_happens() {
+    documented::check("migrate.md", &sandbox(""));
+}
