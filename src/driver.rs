@@ -140,6 +140,8 @@ pub trait ObjectWatcher: Send + Sync {
 pub struct Preparation<'a> {
     /// The namespace whose objects are planned; `None`: a Provider is looked at for its own sake.
     pub namespace: Option<&'a Arc<str>>,
+    /// Which state of the namespace's settings this is. An older one than is known already says nothing about them.
+    pub version: u64,
     /// The providers whose schemas are needed.
     pub needed: &'a [Arc<Provider>],
     /// Providers as they are given now: objects recorded under another version of one are called by these.

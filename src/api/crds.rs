@@ -10,16 +10,17 @@ use super::{Provider, ProviderConfig, Resource};
 /// Every CRD: its file name in `crds/`, and the text of that file.
 pub fn crds() -> Vec<(&'static str, String)> {
     vec![
-        ("providerconfigs.purlin.dev.yaml", yaml(&with_new_status(ProviderConfig::crd()))),
-        ("providers.purlin.dev.yaml", yaml(&with_new_status(Provider::crd()))),
+        ("providerconfigs.purlin.dev.yaml", yaml(&completed(ProviderConfig::crd()))),
+        ("providers.purlin.dev.yaml", yaml(&completed(Provider::crd()))),
         ("resources.purlin.dev.yaml", yaml(&resource_crd())),
     ]
 }
 
-/// A CRD with the status of a new object.
-fn with_new_status(mut crd: CustomResourceDefinition) -> CustomResourceDefinition {
+/// A CRD with the rule about names and the status of a new object.
+fn completed(mut crd: CustomResourceDefinition) -> CustomResourceDefinition {
     for version in &mut crd.spec.versions {
         if let Some(root) = version.schema.as_mut().and_then(|schema| schema.open_api_v3_schema.as_mut()) {
+            root.x_kubernetes_validations = Some(vec![name_rule()]);
             never_looks_current(root);
         }
     }
@@ -40,11 +41,7 @@ pub fn resource_crd() -> CustomResourceDefinition {
 /// Adds what concerns the whole object: rules that see its name, and the status of a new object.
 fn complete(root: &mut JSONSchemaProps) {
     root.x_kubernetes_validations = Some(vec![
-        rule(
-            "self.metadata.name.size() <= 63 && self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",
-            "metadata.name must be a DNS label: at most 63 lower-case letters, digits and '-', beginning and ending \
-             with a letter or digit",
-        ),
+        name_rule(),
         rule(
             "!has(self.spec.dependsOn) || self.spec.dependsOn.all(d, d.name != self.metadata.name)",
             "spec.dependsOn must not name the Resource itself",
@@ -65,6 +62,15 @@ fn complete(root: &mut JSONSchemaProps) {
         spec.not = Some(Box::new(JSONSchemaProps { required: Some(both), ..JSONSchemaProps::default() }));
     }
     never_looks_current(root);
+}
+
+/// Names appear in expressions, in types and in addresses.
+fn name_rule() -> ValidationRule {
+    rule(
+        "self.metadata.name.size() <= 63 && self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",
+        "metadata.name must be a DNS label: at most 63 lower-case letters, digits and '-', beginning and ending \
+         with a letter or digit",
+    )
 }
 
 fn never_looks_current(root: &mut JSONSchemaProps) {

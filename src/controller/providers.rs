@@ -120,7 +120,9 @@ impl ProviderChecks {
             Some(problem) => (problem.reason, problem.message()),
             None => {
                 let this = std::slice::from_ref(&seen.spec.provider);
-                self.driver.prepare(Preparation { namespace: None, needed: this, current: this, settled: &[] }).await;
+                self.driver
+                    .prepare(Preparation { namespace: None, version: 0, needed: this, current: this, settled: &[] })
+                    .await;
                 match self.driver.fault(&seen.spec.provider) {
                     Some(error) => {
                         let hint = error.hint.map(|hint| format!(" (hint: {hint})")).unwrap_or_default();

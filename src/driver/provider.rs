@@ -40,9 +40,17 @@ pub struct Providers {
     /// What is known of each provider: it was asked once.
     served: Mutex<BTreeMap<Arc<str>, Known>>,
     /// The settings that hold now in each namespace.
-    settled: Mutex<BTreeMap<Arc<str>, Vec<Arc<ProviderUse>>>>,
+    settled: Mutex<BTreeMap<Arc<str>, Settled>>,
     /// The providers that there are now, by name.
     current: Mutex<BTreeMap<Arc<str>, Arc<Provider>>>,
+}
+
+/// The settings of a namespace.
+#[derive(Default)]
+struct Settled {
+    /// Which state of them this is.
+    version: u64,
+    uses: Vec<Arc<ProviderUse>>,
 }
 
 /// A provider that was asked what it serves.
@@ -91,13 +99,26 @@ impl Providers {
         let used = context.provider.as_ref().ok_or_else(missing)?;
         let same = |one: &&Arc<ProviderUse>| one.name == used.name && one.provider.source == used.provider.source;
         let settled =
-            lock(&self.settled).get(&context.namespace).and_then(|settled| settled.iter().find(same).cloned());
+            lock(&self.settled).get(&context.namespace).and_then(|settled| settled.uses.iter().find(same).cloned());
         let used = settled.unwrap_or_else(|| used.clone());
         let provider = self.current(&used.provider);
         if *provider == *used.provider {
             return Ok(used);
         }
         Ok(Arc::new(ProviderUse { provider, ..used.as_ref().clone() }))
+    }
+
+    /// These are the settings of a namespace from now on, unless later ones are known. Gives those that hold no more.
+    fn settle(&self, namespace: &Arc<str>, settled: Settled) -> Vec<Arc<ProviderUse>> {
+        let mut all = lock(&self.settled);
+        let known = all.entry(Arc::clone(namespace)).or_default();
+        // Several plans of a namespace are made at once, and one that began earlier may come later.
+        if settled.version < known.version {
+            return Vec::new();
+        }
+        let before = std::mem::replace(known, settled).uses;
+        let holds = |used: &Arc<ProviderUse>| all.values().any(|others| others.uses.contains(used));
+        before.into_iter().filter(|used| !holds(used)).collect()
     }
 
     /// Asks a provider what it serves, unless it was asked before.
@@ -138,16 +159,11 @@ impl Driver for Providers {
     }
 
     fn prepare<'a>(&'a self, preparation: Preparation<'a>) -> BoxFuture<'a, ()> {
-        let Preparation { namespace, needed, current, settled } = preparation;
+        let Preparation { namespace, version, needed, current, settled } = preparation;
         async move {
             lock(&self.current).extend(current.iter().map(|one| (one.name.clone(), Arc::clone(one))));
             if let Some(namespace) = namespace {
-                let left = {
-                    let mut all = lock(&self.settled);
-                    let before = all.insert(Arc::clone(namespace), settled.to_vec()).unwrap_or_default();
-                    let holds = |used: &Arc<ProviderUse>| all.values().any(|others| others.contains(used));
-                    before.into_iter().filter(|used| !holds(used)).collect::<Vec<_>>()
-                };
+                let left = self.settle(namespace, Settled { version, uses: settled.to_vec() });
                 // Should an object be left that was made under them, they are started once more.
                 left.iter().for_each(|used| self.sessions.retire(used));
             }
@@ -296,15 +312,24 @@ mod tests {
         for (namespace, settings) in [("shop", "of the shop"), ("bank", "of the bank")] {
             let (namespace, settled) = (Arc::from(namespace), [used(settings)]);
             let namespace = Some(&namespace);
-            providers.prepare(Preparation { namespace, needed: &[], current: &[], settled: &settled }).await;
+            providers
+                .prepare(Preparation { namespace, version: 2, needed: &[], current: &[], settled: &settled })
+                .await;
         }
         // An object is called with what holds now where it lives, whatever it was recorded with.
         assert_eq!(called_with("shop", "old"), Value::from("of the shop"));
         assert_eq!(called_with("bank", "old"), Value::from("of the bank"));
         assert_eq!(called_with("elsewhere", "old"), Value::from("old"));
-        // What was known once does not outlive its ProviderConfig.
         let shop: Arc<str> = "shop".into();
-        providers.prepare(Preparation { namespace: Some(&shop), needed: &[], current: &[], settled: &[] }).await;
+        let prepare = async |version, settled: &[Arc<ProviderUse>]| {
+            let namespace = Some(&shop);
+            providers.prepare(Preparation { namespace, version, needed: &[], current: &[], settled }).await;
+        };
+        // A plan that began before the settings changed brings the old ones back to nobody.
+        prepare(1, &[used("of yesterday")]).await;
+        assert_eq!(called_with("shop", "old"), Value::from("of the shop"));
+        // What was known once does not outlive its ProviderConfig.
+        prepare(3, &[]).await;
         assert_eq!(called_with("shop", "old"), Value::from("old"));
     }
 }

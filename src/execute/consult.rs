@@ -96,8 +96,8 @@ async fn prepare(engine: &Engine, config: &Config, recorded: &Recorded) {
     let current: Vec<Arc<Provider>> =
         config.providers.values().filter(sound).map(|spec| Arc::clone(&spec.provider)).collect();
     let settled: Vec<Arc<ProviderUse>> = config.constant_providers().collect();
-    let namespace = Some(&config.namespace);
-    driver.prepare(Preparation { namespace, needed: &needed, current: &current, settled: &settled }).await;
+    let (namespace, version) = (Some(&config.namespace), config.settings_version);
+    driver.prepare(Preparation { namespace, version, needed: &needed, current: &current, settled: &settled }).await;
 }
 
 /// Asks until nothing is left to ask.

@@ -24,6 +24,9 @@ pub struct Config {
     pub providers: BTreeMap<Arc<str>, Arc<ProviderSpec>>,
     /// Every `ProviderConfig`, by name.
     pub provider_configs: BTreeMap<Arc<str>, Arc<ProviderConfig>>,
+    /// Which state of `providers` and `provider_configs` this is: a later one of a namespace is greater, or equal when
+    /// nothing has changed.
+    pub settings_version: u64,
     /// Errors that hold back every orphan's destruction: part of the source could not be read.
     pub incomplete: Diagnostics,
 }

@@ -518,7 +518,15 @@ fn must_run_again(scene: &Scene<'_>, drafts: &[Option<Draft>]) -> Option<Diagnos
     let unknown = |draft: &Draft| draft.block.as_ref().is_some_and(|b| b.reason() == Reason::DependencyNotReady);
     let families = (scene.objects..scene.subjects.len()).filter(|id| families::is_unexpanded(scene, *id));
     let families = families.filter(|id| drafts[*id].as_ref().is_some_and(unknown)).count();
-    let waiting = families + drafts[..scene.objects].iter().flatten().filter(waits).count();
+    // Its settings are known once what they refer to has run, if that is going to.
+    let goes_on = |id: &Id| drafts[*id].as_ref().is_some_and(|draft| draft.block.is_none());
+    let is_next = |draft: &Draft| draft.block.as_ref().is_some_and(|block| block.waiting_for.iter().any(goes_on));
+    let refers = |id: Id, draft: &Draft| {
+        let provided = scene.subjects[id].instance.and_then(|instance| instance.provider.as_ref());
+        unknown(draft) && provided.is_some_and(|provided| !provided.references().is_empty()) && is_next(draft)
+    };
+    let objects = (0..scene.objects).filter_map(|id| Some((id, drafts[id].as_ref()?)));
+    let waiting = families + objects.filter(|(id, draft)| waits(draft) || refers(*id, draft)).count();
     (waiting > 0).then(|| {
         let what = format!("{waiting} object(s) wait for what this plan does");
         let warning = Diagnostic::general(Reason::RunAgain, what).hint("run apply again");

@@ -208,7 +208,7 @@ pub(super) fn unsettled(seen: &Seen<'_, '_>, id: Id, unsettled: Unsettled) -> Dr
             let name = provided.map(|provided| provided.name().clone()).unwrap_or_default();
             let what = format!("waits for the settings of its provider `{name}`, which are known only after a step");
             let unknown = Diagnostic::warning(subject.address, Reason::DependencyNotReady, what);
-            Block::broken(unknown.hint("run apply again when that is done")).waiting_for(waits)
+            Block::broken(unknown).waiting_for(waits)
         }
     };
     Draft::blocked(block, subject.current())

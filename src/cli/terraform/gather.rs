@@ -116,7 +116,7 @@ async fn prepare(chosen: &Chosen, providers: &Providers) -> Result<(), Vec<anyho
     let mut needed: Vec<_> = chosen.uses.values().map(|used| used.provider.clone()).collect();
     needed.sort();
     needed.dedup();
-    providers.prepare(Preparation { namespace: None, needed: &needed, current: &[], settled: &[] }).await;
+    providers.prepare(Preparation { namespace: None, version: 0, needed: &needed, current: &[], settled: &[] }).await;
     let faults = needed.iter().filter_map(|provider| Some((provider, providers.fault(provider)?)));
     let problems: Vec<_> = faults.map(|(provider, fault)| failure(&provider.source, fault)).collect();
     if problems.is_empty() { Ok(()) } else { Err(problems) }

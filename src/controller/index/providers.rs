@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::inputs::config_keys;
 use super::{Entry, Index};
@@ -60,23 +61,32 @@ pub(super) struct KnownProviders {
     configs: BTreeMap<Arc<str>, ObservedSettings>,
     /// Something has happened that settings, or who uses them, may hang on.
     touched: bool,
-    /// Counts all changes.
+    /// A new number with every change, which is greater than any before in this process.
     version: u64,
 }
+
+/// Namespaces come and go, and with them what is known of them; whoever was told a version keeps it.
+static VERSIONS: AtomicU64 = AtomicU64::new(1);
 
 impl KnownProviders {
     /// The Providers are these from now on. Gives whether that is news.
     pub(super) fn providers(&mut self, all: Providers) -> bool {
         let news = !Arc::ptr_eq(&self.all, &all);
         self.all = all;
-        self.version += u64::from(news);
+        if news {
+            self.changed();
+        }
         news
     }
 
     /// A `ProviderConfig` is gone.
     fn deleted(&mut self, name: &str) -> Option<Arc<ProviderConfig>> {
-        self.version += 1;
+        self.changed();
         self.configs.remove(name).map(|known| known.config)
+    }
+
+    fn changed(&mut self) {
+        self.version = VERSIONS.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Whether there is no `ProviderConfig`.
@@ -101,6 +111,7 @@ impl KnownProviders {
 
     /// Puts what is known into a configuration.
     pub(super) fn fill(&self, config: &mut Config, resolved: impl Fn(&Arc<ProviderConfig>) -> Arc<ProviderConfig>) {
+        config.settings_version = self.version;
         config.providers = self.all.as_ref().clone();
         config.provider_configs =
             self.configs.iter().map(|(name, one)| (name.clone(), resolved(&one.config))).collect();
@@ -140,7 +151,7 @@ impl Index {
 
     /// What settings say, or what they read, has changed.
     pub(super) fn settings_changed(&mut self, name: &Arc<str>) {
-        self.providers.version += 1;
+        self.providers.changed();
         self.served_by(name);
     }
 

@@ -374,3 +374,94 @@ fn what_becomes_of_one_instance_is_no_news_for_another() {
     assert_eq!(index.fingerprint(&first), before.0);
     assert_ne!(index.fingerprint(&second), before.1);
 }
+
+/// A `ProviderConfig` with one setting, in this version of the API server and of its spec.
+fn settings(name: &str, version: u64, generation: i64, setting: &str) -> Event {
+    let object = serde_json::json!({
+        "apiVersion": "purlin.dev/v1alpha1", "kind": "ProviderConfig",
+        "metadata": {
+            "name": name, "namespace": "shop", "uid": "u", "resourceVersion": version.to_string(),
+            "generation": generation,
+        },
+        "spec": {"provider": {"name": "cloud"}, "config": {"address": setting}},
+    });
+    let object: crate::api::ProviderConfig = serde_json::from_value(object).unwrap();
+    let account = Arc::from("default");
+    Event::ProviderConfigApplied(crate::controller::watch::observe_settings(
+        &object,
+        &account,
+        &mut crate::load::Interner::default(),
+    ))
+}
+
+fn clouds() -> Event {
+    let cloud = Arc::new(crate::load::ProviderSpec::named("cloud"));
+    Event::Providers(Arc::new(BTreeMap::from([(Arc::from("cloud"), cloud)])))
+}
+
+fn served(name: &str, by: &str) -> Instance {
+    Instance { provider_config: Some(by.into()), ..resource(name, 1, &[]) }
+}
+
+#[test]
+fn settings_wake_whom_they_serve_when_they_change_and_not_when_their_status_does() {
+    let events = [clouds(), settings("own", 1, 1, "a"), applied(served("disk", "own")), applied(resource("b", 1, &[]))];
+    let mut index = index(events);
+    wakes(&mut index, settings("own", 2, 1, "a"), &[]);
+    assert!(index.take_settings_touched());
+    wakes(&mut index, settings("own", 3, 2, "b"), &["disk"]);
+    // A watch may tell of what was before our own write.
+    wakes(&mut index, settings("own", 2, 1, "a"), &[]);
+    let view = index.settings().remove(0);
+    assert_eq!(view.settled.unwrap().settings.get("address"), Some(&Value::from("b")));
+}
+
+#[test]
+fn settings_are_used_by_those_they_serve_and_by_those_that_were_made_under_them() {
+    let events = [clouds(), settings("own", 1, 1, "a"), settings("cloud", 1, 1, "b"), applied(served("disk", "own"))];
+    let mut index = index(events);
+    let used = index.settings().remove(1).settled.unwrap();
+    assert_eq!(&*used.name, "own");
+    let mut left = record("left", 3, &[]);
+    let record = Arc::make_mut(&mut left.record);
+    record.current = Some(Arc::new(RecordedObject { provider: Some(used), ..RecordedObject::default() }));
+    index.apply(Event::RecordApplied(left));
+    let by_prefix = Instance { type_name: "cloud_disk".into(), ..resource("by-prefix", 1, &[]) };
+    index.apply(applied(by_prefix));
+    let users: Vec<Vec<String>> =
+        index.settings().iter().map(|view| view.users.iter().map(ToString::to_string).collect()).collect();
+    assert_eq!(users, [vec!["by-prefix"], vec!["disk", "left"]]);
+}
+
+#[test]
+fn settings_that_refer_to_objects_are_told_from_records() {
+    let told = |index: &Index| match index.settings().remove(0).settled {
+        Ok(used) => format!("{:?}", used.settings.get("address").unwrap()),
+        Err((reason, message)) => format!("{reason}: {message}"),
+    };
+    let mut index = index([clouds(), settings("own", 1, 1, "${server.id}")]);
+    assert_eq!(told(&index), "DependencyNotFound: the settings refer to `server`, which does not exist");
+    index.apply(applied(resource("server", 1, &[])));
+    assert_eq!(told(&index), "DependencyNotReady: the settings hang on what is not there yet: `server`");
+    let with_id = |stored: &mut Stored, id: &str| {
+        let value = Value::map([("id", Value::from(id))]);
+        let object = RecordedObject { value, ..RecordedObject::default() };
+        Arc::make_mut(&mut stored.record).current = Some(Arc::new(object));
+    };
+    let mut made = record("server", 4, &[]);
+    with_id(&mut made, "i-1");
+    index.apply(Event::RecordApplied(made));
+    assert_eq!(told(&index), format!("{:?}", Value::from("i-1")));
+    // Of a family some instances may be there before others.
+    index.apply(settings("own", 2, 2, "${web[1].id}"));
+    index.apply(applied(resource("web", 1, &[])));
+    let mut instance = |number: u64| {
+        let mut stored = record("web", 5 + number, &[]);
+        Arc::make_mut(&mut stored.record).address = format!("web[{number}]").parse().unwrap();
+        with_id(&mut stored, &format!("w-{number}"));
+        index.apply(Event::RecordApplied(stored));
+        told(&index)
+    };
+    assert_eq!(instance(0), "DependencyNotReady: the settings hang on what is not there yet: `web`");
+    assert_eq!(instance(1), format!("{:?}", Value::from("w-1")));
+}

@@ -423,6 +423,7 @@ impl Planned {
                 incomplete: self.config.incomplete.clone(),
                 providers: self.config.providers.clone(),
                 provider_configs: self.config.provider_configs.clone(),
+                settings_version: self.config.settings_version,
             }),
             versions: only(&self.versions, of),
             running: self.running.iter().filter(|running| of(&running.step.address)).cloned().collect(),

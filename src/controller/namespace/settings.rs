@@ -40,7 +40,10 @@ struct Known {
     is_tried: bool,
     /// A request to the API server is under way.
     is_written: bool,
+    /// How often the settings were refused in a row.
     failures: u32,
+    /// How often they could not be written in a row.
+    unwritten: u32,
     /// When to try again.
     again: Option<Instant>,
 }
@@ -150,7 +153,7 @@ impl NamespaceTask {
                 Err(kube::Error::Api(error)) if error.code == 404 => true,
                 Err(error) => {
                     let name = &*view.name;
-                    tracing::debug!(%namespace, name, %error, "a ProviderConfig could not be written; it is tried again");
+                    tracing::warn!(%namespace, name, %error, "a ProviderConfig could not be written; it is tried again");
                     false
                 }
             };
@@ -175,9 +178,9 @@ impl NamespaceTask {
             }
             SettingsDone::Written(done) => {
                 known.is_written = false;
+                known.unwritten = if done { 0 } else { known.unwritten + 1 };
                 if !done {
-                    known.failures += 1;
-                    let at = now + retry::delay(known.failures, draw);
+                    let at = now + retry::delay(known.unwritten, draw);
                     self.settings.look_at.get_or_insert(at);
                     return;
                 }
@@ -223,6 +226,7 @@ impl Known {
             is_tried: false,
             is_written: false,
             failures: 0,
+            unwritten: 0,
             again: None,
         }
     }
