@@ -27,7 +27,7 @@ use crate::model::{
 };
 
 pub use kubernetes_object::KubernetesObject;
-pub use provider::{ProviderOptions, Providers};
+pub use provider::{ProviderOptions, Providers, Reconstructed};
 pub use publish::Publisher;
 pub use published_files::PublishedFiles;
 pub use registry::Registry;
@@ -226,6 +226,16 @@ pub trait Driver: Send + Sync {
         context: &'a CallContext,
         id: &'a str,
     ) -> BoxFuture<'a, Result<Option<ObjectState>, DriverError>>;
+
+    /// The configuration that an object may have come from, for a manifest of it; `None`: the driver leaves that to its
+    /// schema.
+    fn reconstruct<'a>(
+        &'a self,
+        _context: &'a CallContext,
+        _value: &'a Value,
+    ) -> BoxFuture<'a, Result<Option<Reconstructed>, DriverError>> {
+        Box::pin(async { Ok(None) })
+    }
 
     /// How a create that a crash cut is recovered.
     fn create_recovery(&self) -> CreateRecovery;

@@ -16,7 +16,7 @@ pub mod recover;
 pub mod run;
 mod step;
 
-pub use consult::{Consulted, import, plan};
+pub use consult::{Consulted, Unmanaged, import, plan};
 pub use engine::{Engine, Limits};
 pub use failure::Failure;
 pub use hooks::HookNote;

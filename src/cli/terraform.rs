@@ -16,5 +16,6 @@ mod providers;
 mod references;
 mod state;
 
+pub use arguments::escaped;
 pub use export::run as export;
 pub use migrate::run as migrate;

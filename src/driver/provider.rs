@@ -259,6 +259,14 @@ impl Driver for Providers {
         .boxed()
     }
 
+    fn reconstruct<'a>(
+        &'a self,
+        context: &'a CallContext,
+        value: &'a Value,
+    ) -> BoxFuture<'a, Result<Option<Reconstructed>, DriverError>> {
+        async move { self.reconstruct_as_written(context, value, None).await.map(Some) }.boxed()
+    }
+
     fn create_recovery(&self) -> CreateRecovery {
         // A provider finds objects by the ids that it gives them, and of an unfinished create nobody has one.
         CreateRecovery::Unknown

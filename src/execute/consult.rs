@@ -11,7 +11,7 @@ use futures::stream::FuturesUnordered;
 
 use super::engine::Call;
 use super::{mask, publish};
-use crate::driver::{CallContext, Driver, Preparation, Registry};
+use crate::driver::{CallContext, Driver, Preparation, Reconstructed, Registry};
 use crate::execute::Engine;
 use crate::load::{Config, ProviderSpec, Timeouts};
 use crate::model::{
@@ -202,6 +202,15 @@ fn read_by<'a>(config: &'a Config, recorded: &'a Recorded, address: &Address) ->
     others.chain([instance.inputs.values()]).collect()
 }
 
+/// An existing object that no manifest describes.
+#[derive(Debug)]
+pub struct Unmanaged {
+    /// As it was read.
+    pub state: ObjectState,
+    /// The configuration that it may have come from; `None`: its type tells no more than its schema.
+    pub config: Option<Reconstructed>,
+}
+
 /// Reads an existing object by its id, as `address` would manage it. `None`: there is none.
 ///
 /// # Errors
@@ -213,7 +222,7 @@ pub async fn import(
     type_name: &Arc<str>,
     provider: Option<&Arc<ProviderUse>>,
     id: &str,
-) -> Result<Option<ObjectState>, DriverError> {
+) -> Result<Option<Unmanaged>, DriverError> {
     let missing = || DriverError {
         kind: ErrorKind::Terminal,
         message: format!("no driver serves the type `{type_name}`"),
@@ -223,7 +232,9 @@ pub async fn import(
     let driver = engine.drivers.get(type_name).ok_or_else(missing)?;
     let call = Call { type_name, namespace, address, provider, service_account: &Arc::from("") };
     let context = engine.call_context(&call, Timeouts::default().read);
-    driver.import(&context, id).await.map(checked_object)
+    let Some(state) = checked_object(driver.import(&context, id).await?) else { return Ok(None) };
+    let config = driver.reconstruct(&context, &state.value).await?;
+    Ok(Some(Unmanaged { state, config }))
 }
 
 async fn take_places(engine: &Engine, type_name: &str) -> Vec<tokio::sync::OwnedSemaphorePermit> {

@@ -13,6 +13,7 @@ use crate::cli::local::{self, Session};
 use crate::cli::options::{Files, Planning, Target, address};
 use crate::cli::output::Console;
 use crate::cli::situation::{Planned, Purpose};
+use crate::cli::terraform::escaped;
 use crate::cli::{look, show};
 use crate::driver::kubernetes_object;
 use crate::execute::{self, Limits};
@@ -142,10 +143,17 @@ async fn print(files: &Files, address: &Address, args: &ImportArgs, console: Con
         message: format!("the object to import could not be read: {error}"),
         hint: error.hint.clone(),
     })?;
-    let state = found.ok_or_else(|| {
+    let object = found.ok_or_else(|| {
         Failure::hinted(format!("the object to import does not exist: `{}`", args.id), "correct the id")
     })?;
-    let text = manifest(address, &type_name, &args.id, &state.value)?;
+    let (value, problems) = match object.config {
+        Some(made) => (made.config, made.problems),
+        None => (object.state.value, Vec::new()),
+    };
+    let text = manifest(address, &type_name, &args.id, &value)?;
+    for problem in problems {
+        console.notice(&format!("warning: correct the printed arguments by hand: {problem}"));
+    }
     match &args.out {
         None => console.result(|out| out.write_all(text.as_bytes()))?,
         Some(path) => {
@@ -183,7 +191,7 @@ fn manifest(address: &Address, type_name: &str, id: &str, value: &Value) -> anyh
         "apiVersion": api::API_VERSION,
         "kind": api::KIND,
         "metadata": {"name": &*address.name},
-        "spec": {"type": type_name, "config": config, "import": {"id": id}},
+        "spec": {"type": type_name, "config": escaped(&config), "import": {"id": id}},
     });
     let mut text = String::new();
     for path in hidden {
@@ -213,13 +221,24 @@ fn hide(value: &mut Json, at: &str, hidden: &mut Vec<String>) {
     let Json::Object(map) = value else { return };
     map.retain(|name, item| {
         let here = if at.is_empty() { name.clone() } else { format!("{at}.{name}") };
-        if *item == json!({"sensitive": true}) {
+        let secret = json!({"sensitive": true});
+        // Of a list no item can be left out.
+        if *item == secret || (item.is_array() && holds(item, &secret)) {
             hidden.push(here);
             return false;
         }
         hide(item, &here, hidden);
         true
     });
+}
+
+fn holds(value: &Json, wanted: &Json) -> bool {
+    match value {
+        _ if value == wanted => true,
+        Json::Array(items) => items.iter().any(|item| holds(item, wanted)),
+        Json::Object(entries) => entries.values().any(|item| holds(item, wanted)),
+        _ => false,
+    }
 }
 
 #[cfg(test)]
@@ -231,7 +250,7 @@ mod tests {
         let object = Value::from_json(json!({
             "apiVersion": "v1", "kind": "Secret",
             "metadata": {
-                "name": "token", "namespace": "shop", "uid": "1", "resourceVersion": "7", "labels": {"app": "web"},
+                "name": "token", "namespace": "shop", "uid": "1", "resourceVersion": "7", "labels": {"app": "web", "literal": "${x}"},
                 "annotations": {"purlin.dev/owner": "x"},
             },
             "type": "Opaque",
@@ -245,7 +264,7 @@ mod tests {
         for absent in ["c2VjcmV0", "uid", "resourceVersion", "annotations", "owner"] {
             assert!(!text.contains(absent), "{absent}: {text}");
         }
-        for present in ["Opaque", "namespace: shop", "app: web", "v1/Secret/shop/token"] {
+        for present in ["$${x}", "Opaque", "namespace: shop", "app: web", "v1/Secret/shop/token"] {
             assert!(text.contains(present), "{present}: {text}");
         }
     }

@@ -190,7 +190,8 @@ impl Gatherer<'_> {
             object.identity = adopted.state.identity;
             object.schema_version = adopted.schema_version;
             if from.deposed.is_none() {
-                let made = self.providers.reconstruct(&context, &object.value, written).await.map_err(fail)?;
+                let made =
+                    self.providers.reconstruct_as_written(&context, &object.value, written).await.map_err(fail)?;
                 gathered.notes.extend(made.problems.iter().map(|problem| {
                     format!("the arguments of `{}` have to be corrected by hand: {problem}", gathered.name)
                 }));

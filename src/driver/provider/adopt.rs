@@ -79,7 +79,7 @@ impl Providers {
     ///
     /// # Errors
     /// When the provider cannot be asked.
-    pub async fn reconstruct(
+    pub async fn reconstruct_as_written(
         &self,
         context: &CallContext,
         value: &EngineValue,

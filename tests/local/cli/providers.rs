@@ -358,3 +358,24 @@ fn objects_that_a_provider_gives_one_id_are_several_and_an_import_of_one_of_them
     let ran = sandbox.run(&["plan", "-f", "files"]);
     assert!(ran.one_error().contains("the object already belongs to `e`"), "{ran:?}");
 }
+
+#[test]
+fn a_manifest_for_an_existing_object_has_the_arguments_that_make_it() {
+    let sandbox = Sandbox::new();
+    install(&sandbox, &["random"]);
+    for (name, id, type_name) in [("token", "AQIDBA", "random_id"), ("word", "abc-very-Secret_12", "random_password")] {
+        let path = format!("files/{name}.yaml");
+        sandbox.ok(&["import", name, id, "-f", "files", "--type", type_name, "--out", &path]);
+    }
+    let token = fs::read_to_string(sandbox.path("files/token.yaml")).unwrap();
+    assert!(token.contains("byte_length: 4") && !token.contains("hex") && !token.contains("b64"), "{token}");
+    let word = fs::read_to_string(sandbox.path("files/word.yaml")).unwrap();
+    assert!(word.contains("length: 18") && !word.contains("result") && !word.contains("bcrypt"), "{word}");
+    assert_eq!(sandbox.recorded(), [""; 0]);
+    let plan = sandbox.json(&["plan", "-f", "files", "-o", "json"]);
+    let told: Vec<_> = plan["changes"].as_array().unwrap().iter().map(|one| (&one["action"], &one["reason"])).collect();
+    assert_eq!(told, [(&"Record".into(), &"imported".into()), (&"Record".into(), &"imported".into())], "{plan}");
+    sandbox.ok(&["apply", "-f", "files", "--yes"]);
+    assert_eq!(sandbox.recorded(), ["token", "word"]);
+    assert_eq!(actions(&sandbox), [""; 0]);
+}
