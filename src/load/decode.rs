@@ -356,6 +356,9 @@ impl Draft {
                 Err(error) => {
                     let at = field(&["metadata", "annotations", api::MOVED_FROM]);
                     self.problem(Reason::InvalidManifest, at, format!("`{}` is no address", error.0), ADDRESS);
+                    // What it may have meant is to stay.
+                    let end = name.find(|c: char| !c.is_ascii_alphanumeric() && c != '-').unwrap_or(name.len());
+                    all.extend(name[..end].parse::<Address>());
                 }
             }
         }

@@ -10,9 +10,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::{Held, Mode, PlanOptions};
+use crate::api;
 use crate::load::{Config, Expansion, Family, Instance};
 use crate::model::{
-    Address, Diagnostic, Diagnostics, InstanceKey, Reason, Record, Recorded, RecordedObject, Severity, Stored,
+    Address, Diagnostic, Diagnostics, InstanceKey, Reason, Record, Recorded, RecordedObject, Segment, Severity, Stored,
 };
 
 /// One record that belongs to another address now.
@@ -86,6 +87,15 @@ fn goes_on(config: &Config, recorded: &Recorded, options: &PlanOptions, record: 
     options.mode != Mode::Normal || protects || (lives(config, to) && same_type)
 }
 
+/// How a move that cannot be made is given up.
+const LET_GO: &str = "hint: correct the annotation `purlin.dev/moved-from`, or remove it";
+
+/// Whether it is about the annotation.
+fn concerns_moves(problem: &Diagnostic) -> bool {
+    let is_annotation = |segment: &Segment| matches!(segment, Segment::Name(name) if **name == *api::MOVED_FROM);
+    problem.path.as_ref().and_then(|path| path.0.last()).is_some_and(is_annotation)
+}
+
 /// Who says that it was somewhere else before.
 struct Claim {
     to: Address,
@@ -112,7 +122,15 @@ impl<'a> Search<'a> {
         self.found.held.insert(address.clone(), Held { reason, message });
     }
 
+    /// Holds what would be destroyed in the belief that it is nobody's.
+    fn keep(&mut self, from: &Address, why: &str) {
+        self.hold(from, Reason::MoveBlocked, format!("{why}: it stays until that is settled ({LET_GO})"));
+    }
+
     fn look_for(&mut self, address: &Address, instance: &Instance) {
+        if instance.problems.iter().any(concerns_moves) {
+            return self.keep_all_named(address, &instance.moved_from);
+        }
         let explicit = self.named(address, &instance.moved_from);
         if instance.import.is_none() && (self.is_lost(address) || self.has_lost_all(instance)) {
             // The object of the lost record belongs here, so nothing else does before somebody has looked for it.
@@ -143,19 +161,25 @@ impl<'a> Search<'a> {
                 return self.hold(address, Reason::RecordMissing, message);
             }
             let Some(record) = self.record(from) else { continue };
-            let problem = |what: String, hint: &str| Diagnostic::warning(address, Reason::MoveBlocked, what).hint(hint);
             if occupied {
-                // Another object of the old name has nothing to do with this one.
+                // Another object of the old name has nothing to do with this one: the annotation stays when it was
+                // followed.
                 if !lives(self.config, from) {
                     let what = format!("`{from}` is not moved here, since there is an object already");
-                    self.found.diagnostics.push(problem(what, "remove the annotation `purlin.dev/moved-from`"));
+                    self.found.diagnostics.push(
+                        Diagnostic::warning(address, Reason::MoveBlocked, what)
+                            .hint("correct the annotation `purlin.dev/moved-from`, or remove it"),
+                    );
                 }
                 return;
             }
             if record.type_name != instance.type_name {
                 if explicit {
-                    let what = format!("`{from}` is not moved here, since it is of type `{}`", record.type_name);
-                    self.found.diagnostics.push(problem(what, "remove the annotation `purlin.dev/moved-from`"));
+                    let why = format!("`{address}` says that it was `{from}`, which is of type `{}`", record.type_name);
+                    if !lives(self.config, from) {
+                        self.keep(from, &why);
+                    }
+                    return self.hold(address, Reason::MoveBlocked, format!("{why}, so nothing is moved ({LET_GO})"));
                 }
                 continue;
             }
@@ -240,6 +264,20 @@ impl<'a> Search<'a> {
                     format!("it is to be moved to `{to}`, of which it is not known which objects it stands for");
                 let held = Held { reason: Reason::MoveBlocked, message };
                 self.found.held.entry(address.clone()).or_insert(held);
+            }
+        }
+    }
+
+    /// Holds whatever an annotation may have meant that cannot be read.
+    fn keep_all_named(&mut self, address: &Address, moved_from: &[Address]) {
+        let recorded = self.recorded;
+        for from in moved_from {
+            let all = recorded.range(Address::single(from.name.clone())..).map(|(address, _)| address);
+            for found in all.take_while(|found| found.name == from.name).filter(|found| !lives(self.config, found)) {
+                self.keep(
+                    found,
+                    &format!("`{address}` seems to say that it was `{found}`, in a way that nobody can read"),
+                );
             }
         }
     }

@@ -133,9 +133,6 @@ fn what_is_deleted_first_and_held_is_taken_over() {
 fn what_cannot_be_moved_says_why_and_moves_nothing() {
     let _world = shared();
     let ns = with_rights("unmoved");
-    let told = |name: &str, text: &str| {
-        wait_until(text, LIMIT, || events(&ns, name).iter().any(|event| event.contains(text)));
-    };
     let all = ["one", "two", "three"].map(|name| data(name, name, "")).concat();
     plane().apply(&["-n", &ns], &all);
     wait_ready(&ns, &["one", "two", "three"]);
@@ -174,7 +171,22 @@ fn what_cannot_be_moved_says_why_and_moves_nothing() {
     // Another type.
     plane().apply(&["-n", &ns], &site("six", "four", ""));
     delete(&ns, "four");
-    told("six", "`four` is not moved here, since it is of type `terraform_data`");
+    wait_reason(&ns, "six", "Ready", "MoveBlocked");
+    wait_reason(&ns, "four", "DeletionBlocked", "MoveBlocked");
+
+    // An annotation that nobody can read keeps what it may have meant.
+    plane().apply(&["-n", &ns], &data("seven", "seven", ""));
+    wait_ready(&ns, &["seven"]);
+    plane().apply(&["-n", &ns], &annotated("eight", "\"seven[blue]\"", data("eight", "eight", "")));
+    wait_reason(&ns, "eight", "Ready", "InvalidManifest");
+    delete(&ns, "seven");
+    wait_reason(&ns, "seven", "DeletionBlocked", "MoveBlocked");
+    let seven = id("seven");
+    plane().kubectl_ok(&["-n", &ns, "annotate", "--overwrite", "pres", "eight", "purlin.dev/moved-from=seven"]);
+    wait_moved(&ns, "seven", "eight");
+    assert_eq!(id("eight"), seven);
+
+    plane().kubectl_ok(&["-n", &ns, "annotate", "pres", "six", "purlin.dev/moved-from-"]);
     wait_ready(&ns, &["six"]);
     wait_until("four is destroyed", LIMIT, || resource(&ns, "four").is_none());
 }
