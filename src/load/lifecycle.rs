@@ -60,6 +60,11 @@ pub(super) fn replace_triggered_by(
             found.push(Diagnostic::general(Reason::InvalidManifest, what).at(at).hint(hint));
             continue;
         }
+        if texts[..index].contains(text) {
+            let what = format!("`{text}` stands there twice");
+            found.push(Diagnostic::general(Reason::InvalidManifest, what).at(at).hint("remove one of them"));
+            continue;
+        }
         let tree = Tree { line: 0, node: Node::String(format!("${{{text}}}").into()) };
         let (path, targets, faults) = Template::parse(&tree, &at, variables, interner);
         match path.depth() {

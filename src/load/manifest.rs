@@ -330,7 +330,12 @@ impl Reading<'_> {
                     }
                 }
                 // Locally everything is done as the user who runs it.
-                "serviceAccountName" => drop(self.text(value, &at)),
+                "serviceAccountName" => {
+                    if self.text(value, &at).is_some_and(|name| name.is_empty()) {
+                        let hint = "leave it out on files, where everything is done as yourself".to_owned();
+                        self.problem(value.line, field(&at), "the name is empty", Some(hint));
+                    }
+                }
                 "suspend" => draft.suspended |= self.boolean(value, &at).unwrap_or_default(),
                 "timeouts" => self.timeouts(value, draft),
                 _ => self.unknown(entry, &["spec"], SPEC),

@@ -14,7 +14,7 @@ use super::scene::{Id, Scene, Subject};
 use super::wanted::replacement_requested;
 use super::{GONE_ELSEWHERE, Mode, ignore};
 use crate::load::DriftAction;
-use crate::model::{Action, Diagnostic, Drift, ObjectStatus, Reason, RecordedObject, Schema, Value};
+use crate::model::{Action, Diagnostic, Drift, ObjectStatus, Path, Reason, RecordedObject, Schema, Value};
 
 /// Why a change is made that only sets right what somebody else has done.
 pub(super) const BECAUSE: &str = "it was changed outside of Purlin";
@@ -49,14 +49,20 @@ fn asks_for(value: &Value, config: &Value, schema: &Schema) -> bool {
 }
 
 /// The attributes that somebody else has changed: those that the plan sets back, or, where it tells none, those that
-/// are not as they were left.
-pub(super) fn changed(recorded: &Value, now: &Value, planned: &Value) -> Drift {
+/// are not as they were left. `None` when the plan sets only what is as it was left: that is our own doing, such as the
+/// mark of an object that has another name by now.
+pub(super) fn changed(recorded: &Value, now: &Value, planned: &Value) -> Option<Drift> {
     let mut paths = now.differences(planned);
     paths.retain(|path| path.get(planned).is_none_or(|planned| !planned.has_unknown()));
     if paths.is_empty() {
-        paths = recorded.differences(now);
+        return Some(Drift::Changed(recorded.differences(now)));
     }
-    Drift::Changed(paths)
+    let as_left = |path: &Path| match (path.get(recorded), path.get(now)) {
+        (Some(recorded), Some(now)) => recorded.same(&now),
+        (recorded, now) => recorded.is_none() && now.is_none(),
+    };
+    paths.retain(|path| !as_left(path));
+    (!paths.is_empty()).then_some(Drift::Changed(paths))
 }
 
 /// An object that stays as somebody else has left it. Its dependents go on with what is recorded, and so does the next
@@ -203,8 +209,20 @@ mod tests {
         let recorded = value(json!({"a": 1, "count": 1}));
         let now = value(json!({"a": 2, "count": 2}));
         let planned = value(json!({"a": 1})).with("count", Value::Unknown);
-        assert_eq!(changed(&recorded, &now, &planned).to_string(), "changed outside of Purlin: `a`");
+        let told = |planned: &Value| changed(&recorded, &now, planned).map(|drift| drift.to_string());
+        assert_eq!(told(&planned).as_deref(), Some("changed outside of Purlin: `a`"));
         let unknown = Value::map([("a", Value::Unknown), ("count", Value::Unknown)]);
-        assert_eq!(changed(&recorded, &now, &unknown).to_string(), "changed outside of Purlin: `a`, `count`");
+        assert_eq!(told(&unknown).as_deref(), Some("changed outside of Purlin: `a`, `count`"));
+    }
+
+    #[test]
+    fn what_the_plan_alone_changes_is_no_drift() {
+        let recorded = value(json!({"a": 1, "mark": "old", "status": 1}));
+        let now = value(json!({"a": 1, "mark": "old", "status": 2}));
+        let planned = |a: i64| value(json!({"a": a, "mark": "new", "status": 2}));
+        assert_eq!(changed(&recorded, &now, &planned(1)), None);
+        let changed_too = value(json!({"a": 2, "mark": "old", "status": 2}));
+        let told = changed(&recorded, &changed_too, &planned(1)).map(|drift| drift.to_string());
+        assert_eq!(told.as_deref(), Some("changed outside of Purlin: `a`"));
     }
 }

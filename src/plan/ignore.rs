@@ -102,6 +102,57 @@ pub(super) fn restore(planned: Value, prior: &Value, ignored: &[IgnoredChange], 
     planned
 }
 
+/// An object as it was read, whose driver shows elsewhere what became of an argument: without what somebody has removed
+/// there at an ignored place. It would be asked for again otherwise, and so be put back.
+pub(super) fn without_removed(now: Value, recorded: &Value, ignored: &[IgnoredChange], schema: &Schema) -> Value {
+    let mut value = now;
+    for (name, attribute) in &schema.attributes {
+        let Some(other) = &attribute.shown_in else { continue };
+        let root = Path::default().name(name.clone());
+        for entry in ignored {
+            let path = match entry {
+                IgnoredChange::All => &root,
+                IgnoredChange::At(path) if path.starts_with(&root) => path,
+                IgnoredChange::At(_) => continue,
+            };
+            let mut elsewhere = path.clone();
+            elsewhere.0[0] = Segment::Name(other.clone());
+            let (Some(asked), Some(shown)) = (path.get(&value), elsewhere.get(recorded)) else { continue };
+            value = match elsewhere.get(&value).filter(|shown| *shown.unmarked() != Value::Null) {
+                Some(now) => put(value, &path.0, still_there(&asked, &shown, &now)),
+                // Of an object of which nothing is shown nothing is known.
+                None if path.0.len() > 1 && value.get(other).is_some_and(|shown| *shown.unmarked() != Value::Null) => {
+                    take_out(value, &path.0)
+                }
+                None => value,
+            };
+        }
+    }
+    value
+}
+
+/// What was asked for, without what was shown and is not any more.
+fn still_there(asked: &Value, shown: &Value, now: &Value) -> Value {
+    let value = match (asked.unmarked(), shown.unmarked(), now.unmarked()) {
+        (Value::Map(asked), shown @ Value::Map(_), now @ Value::Map(_)) => {
+            let entries = asked.iter().filter_map(|(key, asked)| match (shown.get(key), now.get(key)) {
+                (Some(_), None) => None,
+                (Some(shown), Some(now)) => Some((key.clone(), still_there(asked, shown, now))),
+                (None, _) => Some((key.clone(), asked.clone())),
+            });
+            Value::map(entries)
+        }
+        (Value::List(asked), Value::List(shown), Value::List(now))
+            if asked.len() == shown.len() && shown.len() == now.len() =>
+        {
+            let items = asked.iter().zip(shown.iter()).zip(now.iter());
+            Value::list(items.map(|((asked, shown), now)| still_there(asked, shown, now)))
+        }
+        _ => return asked.clone(),
+    };
+    if matches!(asked, Value::Sensitive(_)) { value.into_sensitive() } else { value }
+}
+
 fn keep_at(config: Value, prior: &Value, path: &Path, schema: &Schema) -> Value {
     let Some(Segment::Name(name)) = path.0.first() else { return config };
     let Some(attribute) = schema.attributes.get(name).filter(|attribute| is_settable(attribute)) else { return config };
@@ -286,6 +337,29 @@ mod tests {
         assert_eq!(here.to_json(), json!({"input": {"n": 5, "l": {"a": 7}}}));
         let planned = here.with("output", prior.get("output").unwrap().clone());
         assert_eq!(restore(planned, &prior, &entries, &schema), prior);
+    }
+
+    #[test]
+    fn what_somebody_removed_elsewhere_at_an_ignored_place_is_not_asked_for_again() {
+        let mut schema = schema();
+        schema.attributes.get_mut("input").unwrap().shown_in = Some("output".into());
+        let recorded = Value::from_json(json!({
+            "input": {"a": 1, "m": {"x": 1, "y": 2}, "written": "only"}, "output": {"a": 1, "m": {"x": 1, "y": 2, "z": 3}}
+        }));
+        let read = |output: serde_json::Value, texts: &[&str]| {
+            let now = recorded.with("output", Value::from_json(output));
+            let now = without_removed(now, &recorded, &ignored(texts), &schema);
+            now.get("input").unwrap().to_json().to_string()
+        };
+        let all = r#"{"a":1,"m":{"x":1,"y":2},"written":"only"}"#;
+        assert_eq!(read(json!({"a": 1, "m": {"x": 1}}), &["input.m"]), r#"{"a":1,"m":{"x":1},"written":"only"}"#);
+        assert_eq!(read(json!({"m": {"x": 1, "y": 2}}), &["all"]), r#"{"m":{"x":1,"y":2},"written":"only"}"#);
+        assert_eq!(read(json!({"m": {"x": 1, "y": 2}}), &["input.a"]), r#"{"m":{"x":1,"y":2},"written":"only"}"#);
+        assert_eq!(read(json!({"a": 1}), &["input.m.x"]), r#"{"a":1,"m":{"y":2},"written":"only"}"#);
+        // What is not ignored, what was never shown, and what nobody shows now stay.
+        assert_eq!(read(json!({"m": {"x": 1, "y": 2}}), &["input.m"]), all);
+        assert_eq!(read(json!({"a": 1, "m": {"x": 1, "y": 2}}), &["input.written"]), all);
+        assert_eq!(read(json!(null), &["input.a", "all"]), all);
     }
 
     fn told(texts: &[&str], expected: &Expect) {

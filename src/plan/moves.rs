@@ -62,7 +62,8 @@ pub fn find(config: &Config, recorded: &Recorded, options: &PlanOptions) -> Move
         true => Cow::Borrowed(recorded),
         false => Cow::Owned(carried(recorded, &found.moves)),
     };
-    let mut search = Search { config, recorded: &after, options, found, claims: BTreeMap::new() };
+    let mut search =
+        Search { config, recorded: &after, options, found, claims: BTreeMap::new(), passed: BTreeSet::new() };
     for (address, instance) in config.instances.iter().filter(|(_, instance)| instance.is_wanted()) {
         search.look_for(address, instance);
     }
@@ -110,6 +111,8 @@ struct Search<'a> {
     options: &'a PlanOptions,
     found: Moves,
     claims: BTreeMap<Address, Vec<Claim>>,
+    /// Objects, after the instances that took them for their own without being told so, which another one names.
+    passed: BTreeSet<(Address, Address)>,
 }
 
 impl<'a> Search<'a> {
@@ -149,6 +152,9 @@ impl<'a> Search<'a> {
         let implied = if occupied || broken { Vec::new() } else { self.other_keys(&address.name, address) };
         // What is recorded under its own name is nearest, whatever it was called long ago.
         for (from, explicit) in implied.iter().map(|from| (from, false)).chain(told) {
+            if self.passed.contains(&(address.clone(), from.clone())) {
+                continue;
+            }
             if !occupied && !self.recorded.contains_key(from) && self.is_unreadable(from) {
                 let message = format!("what is recorded of `{from}` cannot be read, so it is not moved here yet");
                 return self.hold(address, Reason::MoveBlocked, message);
@@ -213,6 +219,24 @@ impl<'a> Search<'a> {
 
     /// Whoever claims an object alone gets it. When several do, nobody does: a wrong guess would destroy it.
     fn settle_claims(&mut self) {
+        loop {
+            let mut passed = Vec::new();
+            for (from, claims) in self.claims.iter_mut().filter(|(_, claims)| claims.iter().any(|claim| claim.explicit))
+            {
+                let given_up = claims.extract_if(.., |claim| !claim.explicit);
+                passed.extend(given_up.map(|claim| (claim.to, from.clone())));
+            }
+            if passed.is_empty() {
+                break;
+            }
+            // Whoever took it for granted looks for what it is told of.
+            for (to, from) in passed {
+                self.passed.insert((to.clone(), from));
+                if let Some(instance) = self.config.instances.get(&to) {
+                    self.look_for(&to, instance);
+                }
+            }
+        }
         for (from, claims) in std::mem::take(&mut self.claims) {
             let explicit = || claims.iter().filter(|claim| claim.explicit);
             if explicit().count() > 1 {
@@ -222,7 +246,7 @@ impl<'a> Search<'a> {
                 for address in explicit().map(|claim| &claim.to).chain([&from]) {
                     self.hold(address, Reason::MoveBlocked, message.clone());
                 }
-            } else if let Some(Claim { to, uid, .. }) = explicit().chain(&claims).next() {
+            } else if let Some(Claim { to, uid, .. }) = claims.first() {
                 self.found.moves.push(Move { from, to: to.clone(), uid: uid.clone(), back: false });
             }
         }

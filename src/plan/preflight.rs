@@ -7,7 +7,7 @@ use super::draft::{Block, Draft};
 use super::scene::{Id, Scene, Subject};
 use super::seen::Seen;
 use super::{Mode, Refresh, RunningStep, cycle, leaving, publish, select, wanted};
-use crate::load::{Config, Instance, Reference, Unsettled};
+use crate::load::{Config, Instance, Reference, Unsettled, closest};
 use crate::model::{Action, Address, Diagnostic, InstanceKey, ObjectStatus, Operation, Path, Reason, Severity};
 
 /// Decides what depends on nothing else: one entry for each object, `None` where planning has to go on.
@@ -220,7 +220,12 @@ fn not_found(scene: &Scene<'_>, id: Id, missing: &Reference) -> Diagnostic {
     let target = &missing.target;
     let what = format!("refers to `{target}`, which does not exist");
     let mut error = Diagnostic::error(scene.address(id), Reason::DependencyNotFound, what).at(missing.at.clone());
-    let Some(junction) = scene.junction(&target.name) else { return error };
+    let Some(junction) = scene.junction(&target.name) else {
+        let names = scene.subjects.iter().filter(|subject| subject.wanted).map(|subject| &*subject.address.name);
+        let meant = closest(&target.name, names.filter(|name| *name != &*scene.address(id).name));
+        error.hint = meant.map(|meant| format!("did you mean `{meant}`?"));
+        return error;
+    };
     let Some(family) = scene.subjects[junction].family else { return error };
     if family.is_disabled() {
         return error.because(format!("`{}` is disabled", target.name));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::draft::{Block, Draft};
 use super::scene::{Id, Scene};
 use super::seen::Seen;
-use super::{Mode, Question, Refresh, Reply, drift, leaving, marks, preflight, wanted};
+use super::{Mode, Question, Refresh, Reply, drift, ignore, leaving, marks, preflight, wanted};
 use crate::load::DriftAction;
 use crate::model::{
     DeposedKey, Diagnostic, Drift, DriverError, ObjectState, ObjectStatus, Path, PlanResponse, ProviderUse, Reason,
@@ -179,6 +179,9 @@ impl Progress {
         let refreshed = match result {
             Ok(Some(state)) => {
                 let schema = scene.schema(id).unwrap_or_default();
+                let ignored = subject.instance.map_or(&[][..], |instance| &instance.ignore_changes);
+                let value = ignore::without_removed(state.value, &object.value, ignored, &schema);
+                let state = ObjectState { value, ..state };
                 Refreshed::Found(refreshed(object, state, &schema, configuration, self.provider.as_ref()))
             }
             // How many others are gone with it is asked when the whole plan is settled. A current object whose

@@ -373,8 +373,9 @@ fn judge(scene: &Scene<'_>, id: Id, progress: &mut Progress, response: PlanRespo
     if !equal || !paths.is_empty() {
         let undisputed = drift::undisputed(scene, id, progress);
         let found = undisputed.and_then(|recorded| Some((recorded, drift::found(recorded, progress)?)));
-        if let Some((recorded, now)) = found {
-            let drift = drift::changed(&recorded.value, now, &response.planned);
+        let drifted = found
+            .and_then(|(recorded, now)| Some((recorded, drift::changed(&recorded.value, now, &response.planned)?)));
+        if let Some((recorded, drift)) = drifted {
             if drift::action(subject) == DriftAction::Report {
                 return Ok(decided(drift::reported(subject, progress, recorded, drift)));
             }

@@ -127,6 +127,16 @@ fn an_ignored_field_of_a_manifest_is_left_to_others() {
     wait_until("our own field is updated", LIMIT, || data("ours").as_deref() == Some("two"));
     wait_ready(&ns, &["shared"]);
     assert_eq!(data("theirs").as_deref(), Some("second"));
+
+    // What somebody takes out there is not put back, neither at once nor with our next change.
+    let take_out = r#"{"data":{"theirs":null}}"#;
+    plane.kubectl_ok(&["-n", &ns, "patch", "configmap", "shared", "--type=merge", "-p", take_out]);
+    for value in ["three", "four"] {
+        plane.apply(&["-n", &ns], &ours("fourth", value));
+        wait_until("our own field is updated", LIMIT, || data("ours").as_deref() == Some(value));
+        wait_ready(&ns, &["shared"]);
+        assert_eq!(data("theirs"), None);
+    }
 }
 
 #[test]

@@ -21,6 +21,7 @@ mod conditions;
 mod controller;
 mod drift;
 mod families;
+mod family_lifecycle;
 mod inputs;
 mod hooks;
 mod installation;

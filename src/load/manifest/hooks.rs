@@ -62,7 +62,8 @@ impl Reading<'_> {
             self.unknown_at(entry, at, &[name]);
         }
         let value = tree.get(name).cloned();
-        if value.is_none() {
+        // One that is misspelt was told already.
+        if value.is_none() && entries.is_empty() {
             self.problem(tree.line, at.name(name), "it is missing", None);
         }
         value
