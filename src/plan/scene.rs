@@ -260,7 +260,13 @@ impl<'a> Scene<'a> {
         // An object without a key that has the name of a family is none of its instances.
         let has_keys = subject.family.is_none_or(|family| family.has_keys());
         let belongs = |member: &Id| !has_keys || self.subjects[*member].address.is_instance();
-        let used = members.filter(|member| self.subjects[*member].record.is_some() && belongs(member));
+        // Whoever used the family used what there was of it.
+        let was_there = |member: &Id| {
+            let record = self.subjects[*member].record;
+            record.is_some_and(|r| r.has_objects() || r.intent.is_some() || r.replacement_pending)
+                || self.running.contains_key(member)
+        };
+        let used = members.filter(|member| was_there(member) && belongs(member));
         self.used.items.extend(used.map(dense));
         if let Some(family) = subject.family.filter(|_| subject.wanted) {
             self.refer(id, &family.repetition().references);

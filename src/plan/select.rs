@@ -51,9 +51,7 @@ pub(super) fn selected(scene: &Scene<'_>, options: &PlanOptions) -> Vec<bool> {
                 open.extend(scene.wants.of(id).map(|target| (target, false)));
             }
             if either || by_record {
-                // Of a family, whoever used it used what there was of it.
-                let was_there = |target: &Id| either || scene.subjects[*target].record.is_none_or(|r| r.has_objects());
-                open.extend(scene.used.of(id).filter(was_there).map(|target| (target, true)));
+                open.extend(scene.used.of(id).map(|target| (target, true)));
             }
         }
     }
