@@ -14,8 +14,8 @@ mod schema;
 pub use conditions::ConditionType;
 pub use crds::{crds, resource_crd};
 pub use provider::{
-    Provider, ProviderConfig, ProviderConfigSpec, ProviderConfigStatus, ProviderLimits, ProviderLock, ProviderPackage,
-    ProviderSpec, ProviderStatus, ProviderVariable,
+    Provider, ProviderConfig, ProviderConfigSpec, ProviderConfigStatus, ProviderFiles, ProviderLimits, ProviderLock,
+    ProviderPackage, ProviderSpec, ProviderStatus, ProviderVariable,
 };
 pub use resource::{
     DeletionPolicy, Dependency, Deposed, Drift, DriftAction, EffectiveLifecycle, Exec, Hook, Import, Input, Instances,

@@ -49,12 +49,12 @@ use self::world::World;
 use crate::api;
 use crate::driver::hook::job::JobHooks;
 use crate::driver::kubernetes_object::{KubernetesObject, OwnerScope};
-use crate::driver::provider::SettingsUse;
 use crate::driver::{Driver, Noticed, ProviderOptions, Providers, Registry};
 use crate::execute::Engine;
 use crate::install::{InstallOptions, Installer};
 use crate::load::ProviderSpec;
 use crate::model::Holder;
+use crate::plugin::Confine;
 use crate::process::{Clock, Random, Readiness, Shutdown, SystemClock, SystemRandom};
 use crate::store::{ClusterJournal, Secrets};
 
@@ -167,6 +167,7 @@ pub async fn run(options: Options, shutdown: Shutdown) -> Result<(), ControllerE
         events,
         metrics,
         plannings: Semaphore::new(PLANNINGS),
+        asking_plannings: Semaphore::new(PLANNINGS),
         leadership,
         shutdown,
     });
@@ -191,10 +192,10 @@ pub async fn run(options: Options, shutdown: Shutdown) -> Result<(), ControllerE
     if drained { Ok(()) } else { Err(ControllerError::CutOff) }
 }
 
-/// How providers are installed: as the environment says. Each has a folder of its own to run in.
+/// How providers are installed: as the environment says. Each has a folder of its own to run in, and reaches no other.
 fn installing() -> ProviderOptions {
     let installer = Installer::new(InstallOptions::from_environment());
-    ProviderOptions { working_folder: None, installer: Arc::new(installer), settings: SettingsUse::Configure }
+    ProviderOptions { confine: Some(Confine::system()), ..ProviderOptions::new(Arc::new(installer)) }
 }
 
 async fn connect(options: &Options) -> Result<Client, ControllerError> {

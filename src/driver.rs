@@ -27,7 +27,7 @@ use crate::model::{
 };
 
 pub use kubernetes_object::KubernetesObject;
-pub use provider::{ProviderOptions, Providers, Reconstructed};
+pub use provider::{ProviderOptions, Providers, Reattach, Reconstructed};
 pub use publish::Publisher;
 pub use published_files::PublishedFiles;
 pub use registry::Registry;
@@ -87,6 +87,10 @@ pub struct ApplyResponse {
     /// Nobody can tell whether the call did its work: who was called is gone, or did not answer. The intent stays open,
     /// and recovery finds out.
     pub unsettled: bool,
+    /// A create came back early because we asked for that ([`Driver::stop`]): the object may be complete all the same.
+    pub interrupted: bool,
+    /// The object was looked up after a create that was cut, so it need not be what was planned.
+    pub found: bool,
 }
 
 /// What recovery can do about a create whose outcome a crash left open.
@@ -260,6 +264,11 @@ pub trait Driver: Send + Sync {
     /// Tells what others change, if the driver can.
     fn watcher(&self) -> Option<&dyn ObjectWatcher> {
         None
+    }
+
+    /// Asks for an early end of the calls that run: they still answer. `false` when none runs that can be asked.
+    fn stop(&self) -> BoxFuture<'_, bool> {
+        Box::pin(async { false })
     }
 
     /// Lets go of processes and connections. No call comes after it.

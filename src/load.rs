@@ -36,6 +36,6 @@ pub use hook::{Hook, When};
 pub use inputs::{Data, Inputs};
 pub use intern::Interner;
 pub use own::{Own, WithSelf};
-pub use provider::{BUILT_IN, Provided, ProviderConfig, ProviderSpec, Unsettled};
+pub use provider::{BUILT_IN, Provided, ProviderConfig, ProviderSpec, Unsettled, config_name};
 pub use publish::Publication;
 pub use source::{Loaded, read};

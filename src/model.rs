@@ -28,7 +28,7 @@ pub use diagnostic::{Diagnostic, Diagnostics, Severity, Source};
 pub use hook::{HookKind, OnFailure, RecordedHook};
 pub use number::Number;
 pub use path::{Path, Segment};
-pub use provider::{Package, Provider, ProviderUse};
+pub use provider::{Files, Package, Provider, ProviderUse};
 pub use reason::Reason;
 pub use record::{
     Holder, Intent, ObjectStatus, PlannedObject, PublishedCopy, Record, Recorded, RecordedObject, Revision,

@@ -41,7 +41,7 @@ pub use crash::Crash;
 pub use diagnostic::Diagnostic;
 pub use error::{PluginError, StartError};
 pub use handshake::InvalidHandshake;
-pub use launch::{Confine, Launch, Limits};
+pub use launch::{Confine, Launch, Limits, RUNNING};
 pub use pool::{Key, Lease, Pool, PoolSettings};
 pub use reattach::{REATTACH_PROVIDERS, ReattachTarget, reattach_targets};
 

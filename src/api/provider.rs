@@ -65,9 +65,27 @@ pub struct ProviderSpec {
     )]
     pub environment: Vec<ProviderVariable>,
 
+    /// What of the file system in the controller's Pod the provider can reach, besides what every program needs: nothing
+    /// else, where the kernel has Landlock.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub files: Option<ProviderFiles>,
+
     /// What the provider may use at most.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limits: Option<ProviderLimits>,
+}
+
+/// Files and folders in the controller's Pod, each with everything in it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ProviderFiles {
+    /// What the provider can read and execute.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 100), inner(regex(pattern = "^/")), extend("x-kubernetes-list-type" = "set"))]
+    pub read: Vec<String>,
+    /// What the provider can read and write.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 100), inner(regex(pattern = "^/")), extend("x-kubernetes-list-type" = "set"))]
+    pub write: Vec<String>,
 }
 
 /// Where the program of a provider comes from.

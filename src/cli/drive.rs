@@ -17,7 +17,7 @@ pub const REDRAW: Duration = Duration::from_millis(100);
 /// How many events are told in one go before signals are looked at again.
 const BURST: usize = 64;
 
-/// Walks until nothing is left to do, or a second signal comes. Gives how it was stopped, if it was, and adds to `made`
+/// Walks until nothing is left to do, or signals do not want to wait any longer. Gives how it was stopped, if it was, and adds to `made`
 /// the objects that were created, updated or recorded.
 pub async fn to_the_end(
     run: &mut Run,
@@ -39,20 +39,42 @@ pub async fn to_the_end(
             },
             stop = signals.received() => {
                 stopped = Some(stop);
-                if stop == Stop::AtOnce {
-                    return Ok(stopped);
+                if !obey(stop, run, console).await {
+                    return Ok(Some(Stop::AtOnce));
                 }
-                run.stop();
-                console.notice(STOPPING);
             }
             _ = redraw.tick(), if reporter.is_live() => reporter.tick(),
         }
     }
 }
 
+/// Does what a signal asks for. Gives `false` when nothing is to be awaited any more.
+pub async fn obey(stop: Stop, run: &mut Run, console: Console) -> bool {
+    match stop {
+        Stop::InOrder => {
+            run.stop();
+            console.notice(STOPPING);
+            true
+        }
+        Stop::Hurry => {
+            // Where nobody can be asked, whoever does not want to wait does not.
+            let asked = run.hurry().await;
+            if asked {
+                console.notice(HURRYING);
+            }
+            asked
+        }
+        Stop::AtOnce => false,
+    }
+}
+
 /// What the first signal is answered with.
-pub const STOPPING: &str =
-    "Stopping: no further step starts, running ones are awaited. Once more ends it at once and leaves them open.";
+const STOPPING: &str = "Stopping: no further step starts, running ones are awaited. Once more asks providers to give up \
+                        what runs, and ends what runs without one.";
+
+/// What the second signal is answered with.
+const HURRYING: &str = "Providers are asked to give up what runs, and awaited. Once more ends it at once: what runs is left \
+                        open, and what it has made may have to be looked for by hand.";
 
 /// Tells what has happened already, without waiting; then lets it be seen. Gives `false` at the end.
 fn tell_what_happened(run: &mut Run, reporter: &mut Reporter, made: &mut BTreeSet<Address>) -> bool {

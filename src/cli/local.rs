@@ -18,7 +18,7 @@ use super::state::records::{Editor, Records};
 use crate::driver::hook::exec::ExecHooks;
 use crate::driver::kubernetes_object::{KubernetesObject, OwnerScope};
 use crate::driver::provider::SettingsUse;
-use crate::driver::{ProviderOptions, Providers, PublishedFiles, Registry};
+use crate::driver::{ProviderOptions, Providers, PublishedFiles, Reattach, Registry};
 use crate::execute::{self, Engine, HolderState, Limits, Recovery};
 use crate::install::{InstallOptions, Installer, LOCK_FILE};
 use crate::load::{self, Config, Instance};
@@ -130,11 +130,11 @@ pub async fn open_as_planned(
 
 /// Checks files for `validate`: all that can be said without records, a cluster or an account. Everything counts as
 /// new, so what is told is wrong whatever exists. Providers are installed and started to be asked, but never configured.
-pub async fn check(files: &Files, limits: Limits) -> Checked {
+pub async fn check(files: &Files, limits: Limits) -> anyhow::Result<Checked> {
     let wanted = read(&files.sources);
     let kubernetes = KubernetesObject::local(OwnerScope::Fixed("validate".into()), Arc::new(SystemClock));
     let drivers =
-        Registry::built_in(kubernetes).with_providers(Arc::new(providers(files, SettingsUse::Check))).offline();
+        Registry::built_in(kubernetes).with_providers(Arc::new(providers(files, SettingsUse::Check)?)).offline();
     let engine = look::planning_engine(drivers, limits);
     let mut config = wanted.config;
     let resources = config.names().count();
@@ -156,7 +156,7 @@ pub async fn check(files: &Files, limits: Limits) -> Checked {
     }
     let mut diagnostics = wanted.problems;
     diagnostics.extend(plan.diagnostics);
-    Checked { resources, diagnostics }
+    Ok(Checked { resources, diagnostics })
 }
 
 /// Reads the desired state. What could not be read is told, whatever else is planned.
@@ -236,15 +236,20 @@ async fn drivers(files: &Files, owner: &str) -> anyhow::Result<Registry> {
         Some(path) => KubernetesObject::as_client(cluster::client_of(path).await?, scope, clock),
     };
     let published = PublishedFiles::beside(&files.state, owner);
-    let providers = Arc::new(providers(files, SettingsUse::Configure));
+    let providers = Arc::new(providers(files, SettingsUse::Configure)?);
     Ok(Registry::built_in(kubernetes).publishing_to(Arc::new(published)).with_providers(providers))
 }
 
 /// The providers of files.
-pub fn providers(files: &Files, settings: SettingsUse) -> Providers {
+///
+/// # Errors
+/// When the environment names providers to reattach to in a way that cannot be read.
+pub fn providers(files: &Files, settings: SettingsUse) -> anyhow::Result<Providers> {
     let installer = Arc::new(Installer::new(installing(files)));
-    let options = ProviderOptions { working_folder: std::env::current_dir().ok(), installer, settings };
-    Providers::new(options, Arc::new(SystemClock))
+    let working_folder = std::env::current_dir().ok();
+    let reattach = Reattach::from_environment()?;
+    let options = ProviderOptions { working_folder, settings, reattach, ..ProviderOptions::new(installer) };
+    Ok(Providers::new(options, Arc::new(SystemClock)))
 }
 
 /// How providers are installed for files: the lock stands beside the records.

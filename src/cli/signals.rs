@@ -1,4 +1,4 @@
-//! Ctrl-C and SIGTERM: the first asks to stop in order, the second at once.
+//! Ctrl-C and SIGTERM: the first asks to stop in order, the second to hurry, the third at once.
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -7,6 +7,8 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 pub enum Stop {
     /// No further step starts, running ones are awaited.
     InOrder,
+    /// Providers are asked to give up what runs, and awaited.
+    Hurry,
     /// Nothing is awaited. What is not recorded yet is left to the recovery of the next run.
     AtOnce,
 }
@@ -15,7 +17,7 @@ pub enum Stop {
 pub struct Signals {
     interrupt: Signal,
     terminate: Signal,
-    received: bool,
+    received: u32,
 }
 
 impl Signals {
@@ -24,7 +26,7 @@ impl Signals {
         Ok(Self {
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,
-            received: false,
+            received: 0,
         })
     }
 
@@ -34,6 +36,11 @@ impl Signals {
             _ = self.interrupt.recv() => {}
             _ = self.terminate.recv() => {}
         }
-        if std::mem::replace(&mut self.received, true) { Stop::AtOnce } else { Stop::InOrder }
+        self.received += 1;
+        match self.received {
+            1 => Stop::InOrder,
+            2 => Stop::Hurry,
+            _ => Stop::AtOnce,
+        }
     }
 }

@@ -46,6 +46,8 @@ pub struct Context {
     pub guard: Guard,
     /// Places for plannings, of all namespaces.
     pub plannings: Semaphore,
+    /// Places for plannings that ask providers, which may hang.
+    pub asking_plannings: Semaphore,
     /// Whether steps may start.
     pub leadership: Leadership,
     /// Whether the process is to end.

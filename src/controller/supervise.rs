@@ -15,6 +15,10 @@ use crate::process::Readiness;
 /// The pause before a task that panicked starts anew: likely enough it panics again.
 const AFTER_PANIC: Duration = Duration::from_secs(10);
 
+/// So long before the end of the grace period providers are asked to give up the calls that run: they need some time to
+/// come back with what they have made so far.
+const BEFORE_THE_END: Duration = Duration::from_secs(30);
+
 /// The tasks, at most one for each namespace.
 struct Tasks {
     context: Arc<Context>,
@@ -112,9 +116,21 @@ impl Tasks {
     /// The tasks have seen the shutdown themselves; here they are only awaited.
     async fn drain(mut self, give_up: &watch::Sender<bool>, grace: Duration) -> bool {
         let all = async { while self.set.join_next().await.is_some() {} };
+        let (context, late) = (self.context.clone(), grace.min(BEFORE_THE_END));
+        let out_of_time = async move {
+            tokio::time::sleep(grace.saturating_sub(late)).await;
+            let asked = match context.engine.drivers.providers() {
+                Some(providers) => providers.stop().await,
+                None => false,
+            };
+            if asked {
+                tracing::warn!("the grace period is nearly over: providers are asked to give up the calls that run");
+            }
+            tokio::time::sleep(late).await;
+        };
         let drained = tokio::select! {
             () = all => true,
-            () = tokio::time::sleep(grace) => false,
+            () = out_of_time => false,
             () = self.context.shutdown.aborted() => false,
         };
         // Writes that would be tried for ever end now, whoever still waits for them.

@@ -79,6 +79,7 @@ impl Driver for Offline {
             identity: None,
             tells: false,
             checked: false,
+            warnings: Vec::new(),
         });
         async { answer }.boxed()
     }

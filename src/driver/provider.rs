@@ -4,17 +4,22 @@
 //! of its protocol, before anybody relies on it.
 
 mod adopt;
+mod asking;
 mod mask;
 mod object;
 mod private;
 mod program;
+mod reattach;
 mod schema;
 mod served;
 mod sessions;
+mod spares;
 mod told;
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
@@ -26,19 +31,28 @@ use crate::model::{
     Schema, Secrets, Value,
 };
 use crate::process::{Clock, lock};
+use asking::Asking;
 use object::Object;
 use served::Served;
 use sessions::Sessions;
 
 pub use adopt::{Adopted, ForeignObject, Reconstructed};
+pub use reattach::Reattach;
 pub use sessions::{ProviderOptions, SettingsUse};
+
+/// How long a call that is made once more waits for others of that kind. One that hangs holds up the others no longer.
+const TURN: Duration = Duration::from_secs(10);
 
 /// Serves the types of all providers.
 pub struct Providers {
     clock: Arc<dyn Clock>,
     sessions: Sessions,
-    /// What is known of each provider: it was asked once.
-    served: Mutex<BTreeMap<Arc<str>, Known>>,
+    /// What each provider serves.
+    asking: Asking,
+    /// Held by the one call after a crash that is made again: by the name of a configuration.
+    again: Mutex<BTreeMap<Arc<str>, Arc<tokio::sync::Mutex<()>>>>,
+    /// All calls were asked to end early.
+    stopped: AtomicBool,
     /// The settings that hold now in each namespace.
     settled: Mutex<BTreeMap<Arc<str>, Settled>>,
     /// The providers that there are now, by name.
@@ -53,29 +67,24 @@ struct Settled {
     uses: Vec<Arc<ProviderUse>>,
 }
 
-/// A provider that was asked what it serves.
-#[derive(Clone)]
-struct Known {
-    provider: Arc<Provider>,
-    answer: Result<Arc<Served>, DriverError>,
-}
-
 impl Providers {
     /// No provider is started yet.
     pub fn new(options: ProviderOptions, clock: Arc<dyn Clock>) -> Self {
         Self {
             sessions: Sessions::new(options, clock.clone()),
             clock,
-            served: Mutex::default(),
+            asking: Asking::default(),
+            again: Mutex::default(),
+            stopped: AtomicBool::new(false),
             settled: Mutex::default(),
             current: Mutex::default(),
         }
     }
 
-    fn known(&self, provider: &Provider) -> Option<Known> {
+    /// What a provider serves, or why it does not tell; `None` when it was not asked yet.
+    fn known(&self, provider: &Provider) -> Option<Result<Arc<Served>, DriverError>> {
         let current = self.given(provider);
-        let known = lock(&self.served).get(&provider.name).cloned();
-        known.filter(|known| *known.provider == *current.as_deref().unwrap_or(provider))
+        self.asking.known(current.as_deref().unwrap_or(provider))
     }
 
     /// The provider of that name as it is given now.
@@ -123,19 +132,12 @@ impl Providers {
 
     /// Asks a provider what it serves, unless it was asked before.
     async fn ask(&self, provider: &Arc<Provider>) -> Result<Arc<Served>, DriverError> {
-        if let Some(known) = self.known(provider)
-            && known.answer.is_ok()
-        {
-            return known.answer;
-        }
-        let answer = self.sessions.describe(provider).await.map(Arc::new);
-        let known = Known { provider: Arc::clone(provider), answer: answer.clone() };
-        lock(&self.served).insert(provider.name.clone(), known);
-        answer
+        let ask = async || self.sessions.describe(provider).await.map(Arc::new);
+        self.asking.ask(provider, self.clock.as_ref(), ask).await
     }
 
     /// A configured provider, to be called about an object.
-    async fn object<'a>(&self, context: &'a CallContext) -> Result<Object<'a>, DriverError> {
+    async fn object<'a>(&'a self, context: &'a CallContext) -> Result<Object<'a>, DriverError> {
         let used = self.settings(context)?;
         let served = self.ask(&used.provider).await?;
         let kind = served.resource(&context.type_name)?.ok_or_else(|| unserved(&used.provider, context))?;
@@ -143,8 +145,45 @@ impl Providers {
         let left = context.deadline.duration_since(self.clock.now()).max(SignedDuration::from_secs(1));
         let client = lease.within(left.unsigned_abs());
         let (plans_destroys, generates_config) = (served.plans_destroys(), served.generates_config());
-        Ok(Object { client, _lease: lease, mask, kind, plans_destroys, generates_config, context })
+        let stopped = &self.stopped;
+        Ok(Object { client, _lease: lease, mask, kind, plans_destroys, generates_config, context, stopped })
     }
+
+    /// A turn to make a call once more that failed because the process ended; `None` when it failed otherwise. There is
+    /// no guard in it when others had theirs for too long.
+    async fn turn_after(&self, object: Object<'_>) -> Option<Option<tokio::sync::OwnedMutexGuard<()>>> {
+        if object.client.is_alive() {
+            return None;
+        }
+        let name = object.context.provider.as_ref().map(|used| used.name.clone()).unwrap_or_default();
+        drop(object);
+        let turn = Arc::clone(lock(&self.again).entry(name).or_default());
+        Some(tokio::time::timeout(TURN, turn.lock_owned()).await.ok())
+    }
+}
+
+/// Makes a call that changes nothing. When the process ends meanwhile, it is made once more: the end was most likely about
+/// another object. Such calls are made one at a time, so that the object that it was about disturbs no other.
+macro_rules! harmless {
+    ($providers:ident, $context:ident, hush($config:expr, $prior:expr), $method:ident($argument:expr)) => {
+        async move {
+            let called = $providers.object($context).await?;
+            called.hush($config, $prior);
+            let answer = called.masked(called.$method($argument).await);
+            if answer.is_ok() {
+                return answer;
+            }
+            match $providers.turn_after(called).await {
+                None => answer,
+                Some(_turn) => {
+                    let called = $providers.object($context).await?;
+                    called.hush($config, $prior);
+                    called.masked(called.$method($argument).await)
+                }
+            }
+        }
+        .boxed()
+    };
 }
 
 fn unserved(provider: &Provider, context: &CallContext) -> DriverError {
@@ -154,7 +193,7 @@ fn unserved(provider: &Provider, context: &CallContext) -> DriverError {
 
 impl Driver for Providers {
     fn schema(&self, type_name: &str, provider: Option<&Provider>) -> Option<Arc<Schema>> {
-        let served = self.known(provider?)?.answer.ok()?;
+        let served = self.known(provider?)?.ok()?;
         Some(served.resource(type_name).ok()??.outline.clone())
     }
 
@@ -174,11 +213,11 @@ impl Driver for Providers {
     }
 
     fn fault(&self, provider: &Provider) -> Option<DriverError> {
-        self.known(provider)?.answer.err()
+        self.known(provider)?.err()
     }
 
     fn facts(&self, provider: &Provider) -> Option<ProviderFacts> {
-        Some(self.known(provider)?.answer.ok()?.facts().clone())
+        Some(self.known(provider)?.ok()?.facts().clone())
     }
 
     fn configure<'a>(&'a self, used: &'a ProviderUse) -> BoxFuture<'a, Result<(), DriverError>> {
@@ -196,13 +235,7 @@ impl Driver for Providers {
         context: &'a CallContext,
         config: &'a Value,
     ) -> BoxFuture<'a, Result<Diagnostics, DriverError>> {
-        async move {
-            let called = self.object(context).await?;
-            called.hush(Some(config), None);
-            let found = called.masked(called.validate(config).await)?;
-            Ok(found.into_iter().map(|problem| called.mask.diagnostic(problem)).collect())
-        }
-        .boxed()
+        harmless!(self, context, hush(Some(config), None), validate(config))
     }
 
     fn read<'a>(
@@ -210,12 +243,7 @@ impl Driver for Providers {
         context: &'a CallContext,
         object: &'a RecordedObject,
     ) -> BoxFuture<'a, Result<Option<ObjectState>, DriverError>> {
-        async move {
-            let called = self.object(context).await?;
-            called.hush(None, Some(object));
-            called.masked(called.read(object).await)
-        }
-        .boxed()
+        harmless!(self, context, hush(None, Some(object)), read(object))
     }
 
     fn plan<'a>(
@@ -223,12 +251,7 @@ impl Driver for Providers {
         context: &'a CallContext,
         request: PlanRequest,
     ) -> BoxFuture<'a, Result<PlanResponse, DriverError>> {
-        async move {
-            let called = self.object(context).await?;
-            called.hush(Some(&request.config), request.prior.as_deref());
-            called.masked(called.plan(request).await)
-        }
-        .boxed()
+        harmless!(self, context, hush(Some(&request.config), request.prior.as_deref()), plan(&request))
     }
 
     fn apply<'a>(&'a self, context: &'a CallContext, request: ApplyRequest) -> BoxFuture<'a, ApplyResponse> {
@@ -252,11 +275,7 @@ impl Driver for Providers {
         context: &'a CallContext,
         id: &'a str,
     ) -> BoxFuture<'a, Result<Option<ObjectState>, DriverError>> {
-        async move {
-            let called = self.object(context).await?;
-            called.masked(called.import(id).await)
-        }
-        .boxed()
+        harmless!(self, context, hush(None, None), import(id))
     }
 
     fn reconstruct<'a>(
@@ -289,6 +308,11 @@ impl Driver for Providers {
         async move { Ok(self.settings(context)?.digest.clone()) }.boxed()
     }
 
+    fn stop(&self) -> BoxFuture<'_, bool> {
+        self.stopped.store(true, Ordering::Relaxed);
+        async { self.sessions.stop().await }.boxed()
+    }
+
     fn close(&self) -> BoxFuture<'_, ()> {
         self.sessions.close().boxed()
     }
@@ -310,7 +334,7 @@ mod tests {
     #[tokio::test]
     async fn settings_of_one_name_in_two_namespaces_have_nothing_to_do_with_each_other() {
         let installer = Arc::new(Installer::new(InstallOptions::from_environment()));
-        let options = ProviderOptions { working_folder: None, installer, settings: SettingsUse::Configure };
+        let options = ProviderOptions::new(installer);
         let providers = Providers::new(options, Arc::new(SystemClock));
         let called_with = |namespace: &str, recorded: &str| {
             let context =

@@ -253,6 +253,7 @@ fn plan(request: &PlanRequest) -> PlanResponse {
         identity,
         tells: false,
         checked: false,
+        warnings: Vec::new(),
     }
 }
 

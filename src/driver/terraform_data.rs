@@ -127,6 +127,7 @@ fn plan(request: &PlanRequest) -> PlanResponse {
             identity: None,
             tells: false,
             checked: false,
+            warnings: Vec::new(),
         };
     };
     let output = match &input {
@@ -144,6 +145,7 @@ fn plan(request: &PlanRequest) -> PlanResponse {
         identity: None,
         tells: false,
         checked: false,
+        warnings: Vec::new(),
     }
 }
 

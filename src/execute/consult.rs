@@ -156,7 +156,7 @@ async fn answer(engine: &Engine, config: &Config, recorded: &Recorded, ask: Ask)
         };
         return (ask.id, Reply::Object(Err(error), Arc::from("")));
     };
-    let _places = take_places(engine, &ask.type_name).await;
+    let _places = take_places(engine, &ask.type_name, ask.provider.as_deref()).await;
     let call = Call {
         type_name: &ask.type_name,
         namespace: &config.namespace,
@@ -237,11 +237,15 @@ pub async fn import(
     Ok(Some(Unmanaged { state, config }))
 }
 
-async fn take_places(engine: &Engine, type_name: &str) -> Vec<tokio::sync::OwnedSemaphorePermit> {
-    let mut places = Vec::with_capacity(2);
-    for slots in engine.slots(type_name) {
+async fn take_places(
+    engine: &Engine,
+    type_name: &str,
+    used: Option<&ProviderUse>,
+) -> Vec<tokio::sync::OwnedSemaphorePermit> {
+    let mut places = Vec::with_capacity(3);
+    for slots in engine.slots(type_name, used) {
         // The semaphores live as long as the engine and are never closed.
-        if let Ok(place) = Arc::clone(slots).acquire_owned().await {
+        if let Ok(place) = slots.acquire_owned().await {
             places.push(place);
         }
     }
@@ -276,7 +280,18 @@ pub(super) async fn validate_and_plan<'a>(
     if found.iter().any(|diagnostic| diagnostic.severity == Severity::Error) {
         return (found, Ok(None));
     }
-    let answer = driver.plan(context, request).await;
+    let answer = driver.plan(context, request).await.map(|mut answer| {
+        let mut warnings = std::mem::take(&mut answer.warnings);
+        // Providers of the second SDK say the same of a configuration once more.
+        warnings.retain(|warning| !found.contains(warning));
+        if !warnings.is_empty() {
+            let marked = mask::marked(driver, context, &config);
+            let own = prior.iter().map(|object| &object.value).chain([&marked]);
+            let given: Vec<&Value> = own.chain(read_by()).collect();
+            found.extend(warnings.into_iter().map(|warning| mask::diagnostic(warning, &given)));
+        }
+        answer
+    });
     (found, answer.map(Some).map_err(mask_error))
 }
 

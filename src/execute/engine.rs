@@ -1,6 +1,7 @@
 //! What every step needs: drivers, journal, clock, randomness, limits.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
@@ -11,7 +12,7 @@ use crate::driver::{CallContext, Driver, Registry};
 use crate::execute::Journal;
 use crate::load::Instance;
 use crate::model::{Address, Holder, ProviderUse, Schema};
-use crate::process::{Clock, Random};
+use crate::process::{Clock, Random, lock};
 
 /// How much may happen at once.
 #[derive(Clone, Copy, Debug)]
@@ -54,6 +55,26 @@ pub struct Engine {
 struct Slots {
     total: Arc<Semaphore>,
     by_driver: Vec<(Arc<dyn Driver>, Arc<Semaphore>)>,
+    /// Of each configuration of a provider: one that hangs takes up its own places and no others.
+    by_settings: Mutex<BTreeMap<Settings, Arc<Semaphore>>>,
+}
+
+/// The name of a provider, and the digest of its settings.
+type Settings = (Arc<str>, Arc<str>);
+
+/// So many configurations of providers may be remembered before those are looked for that nobody uses.
+const REMEMBERED: usize = 1000;
+
+impl Slots {
+    /// The places of one configuration of a provider.
+    fn of_settings(&self, used: &ProviderUse) -> Arc<Semaphore> {
+        let mut by_settings = lock(&self.by_settings);
+        if by_settings.len() > REMEMBERED {
+            by_settings.retain(|_, places| Arc::strong_count(places) > 1);
+        }
+        let places = || Arc::new(Semaphore::new((used.provider.max_calls as usize).max(1)));
+        Arc::clone(by_settings.entry((used.provider.name.clone(), used.digest.clone())).or_insert_with(places))
+    }
 }
 
 impl Engine {
@@ -66,7 +87,11 @@ impl Engine {
         limits: Limits,
         holder: Holder,
     ) -> Self {
-        let slots = Slots { total: Arc::new(Semaphore::new(limits.total)), by_driver: slots_by_driver(&drivers) };
+        let slots = Slots {
+            total: Arc::new(Semaphore::new(limits.total)),
+            by_driver: slots_by_driver(&drivers),
+            by_settings: Mutex::default(),
+        };
         Self { drivers, journal, clock, random, hooks: Arc::new(NoHooks), limits, holder, slots }
     }
 
@@ -76,13 +101,14 @@ impl Engine {
         Self { hooks, ..self }
     }
 
-    /// The places that a call for this type needs, all of them.
-    pub(crate) fn slots(&self, type_name: &str) -> impl Iterator<Item = &Arc<Semaphore>> {
+    /// The places that a call for this type needs, all of them; those that many wait for come last.
+    pub(crate) fn slots(&self, type_name: &str, used: Option<&ProviderUse>) -> Vec<Arc<Semaphore>> {
+        let settings = used.map(|used| self.slots.of_settings(used));
         let driver = self.drivers.get(type_name);
         let own =
             |(other, _): &&(Arc<dyn Driver>, Arc<Semaphore>)| driver.is_some_and(|driver| Arc::ptr_eq(driver, other));
         let places = self.slots.by_driver.iter().find(own).map(|(_, places)| places);
-        places.into_iter().chain(std::iter::once(&self.slots.total))
+        settings.into_iter().chain(places.into_iter().chain(std::iter::once(&self.slots.total)).cloned()).collect()
     }
 
     /// The schema of a type, as the provider of an object has it.
@@ -159,10 +185,17 @@ mod tests {
         let journal = Arc::new(MemoryJournal::default());
         let limits = Limits::default();
         let engine = Engine::new(drivers, journal, Arc::new(SystemClock), Arc::new(SystemRandom), limits, holder);
-        let own = |type_name: &str| engine.slots(type_name).next().map(Arc::as_ptr);
-        assert_eq!(engine.slots("cloud_disk").count(), 2);
+        let own = |type_name: &str| engine.slots(type_name, None).first().map(Arc::as_ptr);
+        assert_eq!(engine.slots("cloud_disk", None).len(), 2);
         assert_eq!(own("cloud_disk"), own("cloud_network"));
         assert_ne!(own("cloud_disk"), own("other"));
-        assert_eq!(engine.slots("nobody").count(), 1);
+        assert_eq!(engine.slots("nobody", None).len(), 1);
+        let provider = serde_json::json!({"name": "far", "source": "registry.opentofu.org/acme/far", "maxCalls": 2});
+        let provider: Arc<crate::model::Provider> = Arc::new(serde_json::from_value(provider).unwrap());
+        let used = |text: &str| ProviderUse::new("far".into(), Arc::clone(&provider), text.into());
+        let of = |text: &str| engine.slots("far_thing", Some(&used(text)));
+        assert_eq!((of("a").len(), of("a")[0].available_permits()), (2, 2));
+        assert!(Arc::ptr_eq(&of("a")[0], &of("a")[0]));
+        assert!(!Arc::ptr_eq(&of("a")[0], &of("b")[0]));
     }
 }

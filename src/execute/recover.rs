@@ -222,7 +222,7 @@ impl Attempt<'_> {
         let (Some(import), Some(planned)) = (import, &self.intent.planned) else {
             let message = "a creation was cut off and nobody can tell whether an object was made (hint: set \
                            spec.import.id to the object's id to adopt it, or declare that it never happened with \
-                           `purlin state rm`)";
+                           `purlin state rm --force`)";
             return Recovery::Held(Held { reason: Reason::CreateOutcomeUnknown, message: message.into() }, None);
         };
         let context = self.context(&planned.recorded, self.timeouts().read);
@@ -246,7 +246,8 @@ impl Attempt<'_> {
             }
             return self.write(record).await;
         };
-        self.settle(ApplyResponse { object: Some(object), error: None, ..ApplyResponse::default() }).await
+        // It is what somebody names or a driver finds, and not what a call has promised: the next plan compares it.
+        self.settle(ApplyResponse { object: Some(object), found: true, ..ApplyResponse::default() }).await
     }
 
     /// An update cannot be told from its absence, but the object can be read; the next plan goes on from there.

@@ -18,7 +18,7 @@ use super::step::{Fate, StepEnd};
 use crate::execute::{Engine, JournalError, Progress, ProgressKind};
 use crate::graph::{ActionGraph, Outcome};
 use crate::load::{Config, Expansion, Family, Instance};
-use crate::model::{Address, Operation, Record, Recorded, RecordedObject, Step, Stored, Value};
+use crate::model::{Address, Operation, ProviderUse, Record, Recorded, RecordedObject, Step, Stored, Value};
 use crate::plan::{Plan, RunningStep};
 
 /// Walks graphs. Several may be under way, of components that do not touch each other.
@@ -225,6 +225,15 @@ impl Run {
         }
     }
 
+    /// Asks providers to give up the calls that run; they still answer, and that is recorded. Gives `false` when nobody
+    /// runs any that can be asked.
+    pub async fn hurry(&self) -> bool {
+        match self.engine.drivers.providers() {
+            Some(providers) => providers.stop().await,
+            None => false,
+        }
+    }
+
     fn drop_batches(&mut self, scope: &BTreeSet<Address>) {
         self.batches.retain(|_, batch| batch.scope.is_disjoint(scope));
         let batches = &self.batches;
@@ -250,7 +259,7 @@ impl Run {
                 waiting.push_back((id, node));
                 continue;
             }
-            match try_places(&self.engine, batch.type_name(step)) {
+            match try_places(&self.engine, batch.type_name(step), batch.provider(step, &self.records)) {
                 Ok(places) => self.start(id, node, places),
                 Err(pool) => {
                     waiting.push_back((id, node));
@@ -377,9 +386,13 @@ fn is_empty(record: &Record) -> bool {
 }
 
 /// A place in every pool that a call for the type needs, or the pool that is full.
-fn try_places(engine: &Engine, type_name: &str) -> Result<Vec<OwnedSemaphorePermit>, Arc<Semaphore>> {
-    let take = |pool: &Arc<Semaphore>| Arc::clone(pool).try_acquire_owned().map_err(|_| Arc::clone(pool));
-    engine.slots(type_name).map(take).collect()
+fn try_places(
+    engine: &Engine,
+    type_name: &str,
+    provider: Option<&ProviderUse>,
+) -> Result<Vec<OwnedSemaphorePermit>, Arc<Semaphore>> {
+    let take = |pool: Arc<Semaphore>| Arc::clone(&pool).try_acquire_owned().map_err(|_| pool);
+    engine.slots(type_name, provider).into_iter().map(take).collect()
 }
 
 /// Waits until one of the pools has a free place; for ever when there is none.

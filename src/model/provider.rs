@@ -30,9 +30,29 @@ pub struct Provider {
     /// Variables of its environment, besides the few that every provider gets. One without a value has ours.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub environment: BTreeMap<Arc<str>, Option<Arc<str>>>,
+    /// What of the file system it can reach where providers are confined.
+    #[serde(default, skip_serializing_if = "Files::is_empty")]
+    pub files: Files,
     /// How many calls may run at once under one configuration.
     #[serde(default = "Provider::default_calls")]
     pub max_calls: u32,
+}
+
+/// Files and folders with everything in them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Files {
+    /// To read and execute.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub read: Vec<Arc<str>>,
+    /// To read and write.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub write: Vec<Arc<str>>,
+}
+
+impl Files {
+    fn is_empty(&self) -> bool {
+        self.read.is_empty() && self.write.is_empty()
+    }
 }
 
 /// Where the program of a provider comes from.

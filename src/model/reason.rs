@@ -42,6 +42,8 @@ reasons! {
     ProviderNotFound,
     /// The provider cannot be installed, started or configured.
     ProviderNotReady,
+    /// The provider warns of something in the configuration, or in the change that it was asked to plan.
+    ProviderWarning,
     /// The configuration does not fit the type's schema, or the driver refused it.
     InvalidConfig,
     /// `count`, `forEach` or `enabled` does not tell which objects there are to be.

@@ -215,6 +215,7 @@ mod tests {
             identity: None,
             tells: false,
             checked: false,
+            warnings: Vec::new(),
         }
     }
 

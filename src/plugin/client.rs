@@ -316,7 +316,9 @@ impl Client {
     /// Asks the provider to give up all calls that run in it, of all objects. They still answer. `Some` tells why it
     /// cannot.
     pub async fn stop(&self) -> Result<Option<String>, PluginError> {
-        let answer: raw::StopResponse = self.call(method::STOP_PROVIDER, raw::Empty {}).await?;
+        let limit = self.limit.unwrap_or(self.connection.limits.call);
+        let answer: raw::StopResponse =
+            self.connection.call_past_others(method::STOP_PROVIDER, raw::Empty {}, limit).await?;
         Ok(Some(answer.error).filter(|error| !error.is_empty()))
     }
 

@@ -13,8 +13,8 @@ use tonic::{Code, Status};
 use crate::process::lock;
 
 use super::launch::{Launched, launch};
-use super::messages::{Empty, StdioData};
-use super::method::{Method, SHUTDOWN, STREAM_STDIO};
+use super::messages::{Empty, HealthAnswer, HealthRequest, StdioData};
+use super::method::{HEALTH, Method, SHUTDOWN, STREAM_STDIO};
 use super::output::Output;
 use super::process::Process;
 use super::reattach::ReattachTarget;
@@ -26,6 +26,9 @@ const AFTERMATH: Duration = Duration::from_secs(1);
 
 /// How long a plugin has to end by itself. It takes milliseconds; Terraform waits as long.
 const GOODBYE: Duration = Duration::from_secs(2);
+
+/// How long a plugin has to say that it lives. It does so without doing anything.
+const LIFE_SIGN: Duration = Duration::from_secs(5);
 
 /// A plugin that is connected. Its process goes with the last owner.
 pub(super) struct Connection {
@@ -98,12 +101,38 @@ impl Connection {
     }
 
     /// Makes a call that ends when nobody waits for it any more.
-    pub(super) async fn call<Q, A>(&self, method: Method, request: Q, limit: Duration) -> Result<A, PluginError>
+    pub(super) async fn call<Q, A>(
+        self: &Arc<Self>,
+        method: Method,
+        request: Q,
+        limit: Duration,
+    ) -> Result<A, PluginError>
     where
         Q: Message + 'static,
         A: Message + Default + 'static,
     {
         let call = self.exchange(method, request);
+        match tokio::time::timeout(limit, call).await {
+            Ok(answer) => answer,
+            Err(_) => {
+                self.doubt();
+                Err(self.timed_out(method, limit))
+            }
+        }
+    }
+
+    /// Makes a call that takes no place and so waits for no other call.
+    pub(super) async fn call_past_others<Q, A>(
+        &self,
+        method: Method,
+        request: Q,
+        limit: Duration,
+    ) -> Result<A, PluginError>
+    where
+        Q: Message + 'static,
+        A: Message + Default + 'static,
+    {
+        let call = self.exchange_at_once(method, request);
         tokio::time::timeout(limit, call).await.unwrap_or_else(|_| Err(self.timed_out(method, limit)))
     }
 
@@ -129,8 +158,27 @@ impl Connection {
             Ok(Ok(answer)) => answer,
             // Only the end of the runtime ends the task before it has answered.
             Ok(Err(_)) => Err(self.disconnected(method, "Purlin is stopping".to_owned())),
-            Err(_) => Err(self.timed_out(method, limit)),
+            Err(_) => {
+                self.doubt();
+                Err(self.timed_out(method, limit))
+            }
         }
+    }
+
+    /// After a call that took too long: a process that does not even answer whether it is well is killed, so that the
+    /// next call gets a new one. One that does may only be slow with that object.
+    fn doubt(self: &Arc<Self>) {
+        let connection = Arc::clone(self);
+        self.detach(async move {
+            let Some(process) = &connection.process else { return };
+            let asked =
+                unary::<HealthRequest, HealthAnswer>(connection.channel.clone(), HEALTH, HealthRequest::plugin());
+            // Whatever it answers, it answers.
+            if tokio::time::timeout(LIFE_SIGN, asked).await.is_err() {
+                tracing::warn!(provider = &*connection.name, "the provider answers nothing any more, and is killed");
+                process.kill();
+            }
+        });
     }
 
     async fn exchange<Q, A>(&self, method: Method, request: Q) -> Result<A, PluginError>
@@ -140,6 +188,14 @@ impl Connection {
     {
         // Nobody closes it.
         let _permit = self.permits.acquire().await;
+        self.exchange_at_once(method, request).await
+    }
+
+    async fn exchange_at_once<Q, A>(&self, method: Method, request: Q) -> Result<A, PluginError>
+    where
+        Q: Message + 'static,
+        A: Message + Default + 'static,
+    {
         let mut answer = std::pin::pin!(unary(self.channel.clone(), method.path(self.protocol), request));
         let answer = match &self.process {
             None => answer.await,

@@ -17,6 +17,9 @@ use super::tls::ClientIdentity;
 use super::transport::connect;
 use super::{Mask, PluginError, Protocol, StartError};
 
+/// The running program, even when its file was replaced by a newer version meanwhile.
+pub const RUNNING: &str = "/proc/self/exe";
+
 /// What to start, and how.
 #[derive(Clone)]
 pub struct Launch {
@@ -58,7 +61,20 @@ impl Confine {
     /// What programs need to run, resolve names and verify certificates. Home folders, mounted Secrets and the token of
     /// the service account are not in it.
     pub fn system() -> Self {
-        let read = ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc", "/proc", "/sys", "/dev"];
+        // The last is where many systems keep what `/etc/resolv.conf` only points to.
+        let read = [
+            "/usr",
+            "/bin",
+            "/sbin",
+            "/lib",
+            "/lib32",
+            "/lib64",
+            "/etc",
+            "/proc",
+            "/sys",
+            "/dev",
+            "/run/systemd/resolve",
+        ];
         let write = ["/dev/null", "/dev/zero", "/dev/full", "/dev/tty"];
         Self { read: read.map(PathBuf::from).to_vec(), write: write.map(PathBuf::from).to_vec() }
     }
@@ -103,8 +119,7 @@ impl Launch {
         Self {
             name: name.into(),
             program: program.into(),
-            // The running program, even when its file was replaced by a newer version meanwhile.
-            launcher: "/proc/self/exe".into(),
+            launcher: RUNNING.into(),
             runtime_folder: std::env::temp_dir(),
             working_folder: None,
             environment: BTreeMap::new(),

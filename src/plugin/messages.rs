@@ -16,6 +16,27 @@ use prost::Message;
 #[derive(Clone, Copy, PartialEq, Message)]
 pub struct Empty {}
 
+/// Asks whether a service is well.
+#[derive(Clone, PartialEq, Message)]
+pub struct HealthRequest {
+    #[prost(string, tag = "1")]
+    pub service: String,
+}
+
+impl HealthRequest {
+    /// Asks for the one service that every plugin has.
+    pub fn plugin() -> Self {
+        Self { service: "plugin".to_owned() }
+    }
+}
+
+/// Whether it is.
+#[derive(Clone, Copy, PartialEq, Message)]
+pub struct HealthAnswer {
+    #[prost(int32, tag = "1")]
+    pub status: i32,
+}
+
 /// A value, in one of two encodings. An absent value is no null: null is the `msgpack` byte 0xc0.
 #[derive(Clone, PartialEq, Message)]
 pub struct DynamicValue {

@@ -53,6 +53,9 @@ methods! {
 /// Ends the process. It often has no time to answer.
 pub(super) const SHUTDOWN: &str = "/plugin.GRPCController/Shutdown";
 
+/// Whether the process is well.
+pub(super) const HEALTH: &str = "/grpc.health.v1.Health/Check";
+
 /// What the provider writes to its standard output and standard error.
 pub(super) const STREAM_STDIO: &str = "/plugin.GRPCStdio/StreamStdio";
 

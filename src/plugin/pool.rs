@@ -60,6 +60,9 @@ impl Default for PoolSettings {
 /// How often processes are looked at.
 const SWEEP: Duration = Duration::from_secs(5);
 
+/// How long a process has to take in that its calls shall end.
+const STOP: Duration = Duration::from_secs(5);
+
 /// The processes of providers.
 pub struct Pool {
     settings: PoolSettings,
@@ -204,6 +207,21 @@ impl Pool {
             ended.extend::<Vec<_>>(unused);
         }
         close(ended).await;
+    }
+
+    /// Asks all processes with calls under way to give those up; the calls still answer. Gives how many were asked.
+    pub async fn stop(&self) -> usize {
+        let busy: Vec<Client> = {
+            let state = lock(&self.state);
+            let tenants = state.slots.values().filter_map(|slot| lock(&slot.inner).tenant.clone());
+            let all = tenants.chain(state.draining.iter().cloned()).map(|tenant| tenant.client.clone());
+            all.filter(|client| client.is_alive() && !client.is_idle()).collect()
+        };
+        let asked = busy.iter().map(|client| async {
+            // A process that does not even take this in has nobody who could stop.
+            client.within(STOP).stop().await.inspect_err(|error| tracing::warn!("{error}")).is_ok()
+        });
+        futures::future::join_all(asked).await.into_iter().filter(|asked| *asked).count()
     }
 
     /// Ends all processes, also those with calls under way; nothing starts any more.

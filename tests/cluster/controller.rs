@@ -37,7 +37,7 @@ impl Controller {
         Self::launch_with(plane, &[])
     }
 
-    /// As [`Self::launch`], with more arguments.
+    /// As [`Self::launch`], with more arguments, or others than the chart has.
     pub(crate) fn launch_with(plane: &ControlPlane, more: &[&str]) -> Self {
         Self::launch_over(plane, more, plane.service_account_kubeconfig(NAMESPACE, "purlin"))
     }
@@ -49,7 +49,9 @@ impl Controller {
         let port = free_port();
         let template = rendered_pod(plane, port);
         let uid = create_pod(plane, &pod, &template);
-        let arguments: Vec<&str> = strings(&template["spec"]["containers"][0]["args"]);
+        let mut arguments: Vec<&str> = strings(&template["spec"]["containers"][0]["args"]);
+        let flag = |argument: &str| argument.split('=').next().map(str::to_owned);
+        arguments.retain(|argument| !more.iter().any(|other| flag(other) == flag(argument)));
         let log = plane.scratch().join(format!("{pod}.log"));
         let output = File::create(&log).expect("a log file");
         let child = Command::new(env!("CARGO_BIN_EXE_purlin"))

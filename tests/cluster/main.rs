@@ -33,3 +33,4 @@ mod providers;
 mod proxy;
 mod publish;
 mod trouble;
+mod troubled;

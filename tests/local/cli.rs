@@ -2,9 +2,11 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod apply;
+mod bench;
 mod conditions;
 mod dev;
 mod documented;
+mod driven;
 mod families;
 mod formats;
 mod hooks;
@@ -19,3 +21,4 @@ mod publish;
 mod sandbox;
 mod saved;
 mod state;
+mod troubled;

@@ -36,7 +36,7 @@ fn way_out(reason: Reason) -> &'static str {
         }
         Reason::TooManyLeftovers => "See why the old objects cannot be destroyed: `status.deposed` lists them.",
         Reason::CreateOutcomeUnknown => {
-            "Set `spec.import.id` to the id of the object that was made, or declare that none was: `purlin state rm`."
+            "Set `spec.import.id` to the id of the object that was made, or declare that none was: `purlin state rm --force`."
         }
         Reason::RecordMissing => "Set `spec.import.id` to adopt the object, or forget it: `purlin state rm`.",
         Reason::RecordOfOtherType => "Give the Resource another name, or delete it with its old type first.",
@@ -78,6 +78,9 @@ fn way_out(reason: Reason) -> &'static str {
         Reason::NamespaceTerminating => "Nothing; the namespace goes.",
         Reason::RecordNotWritten => {
             "See in the message why: no space on the disk, no right to write, or an API server that does not answer."
+        }
+        Reason::ProviderWarning => {
+            "Read it. Nothing is held up by it; the provider's documentation tells what it would rather see."
         }
         Reason::DriverFault => "Report it to the authors of the provider; another version of it may work.",
         Reason::InternalError => "Report it, with the message.",

@@ -2,6 +2,7 @@
 
 mod calls;
 mod corner;
+mod driving;
 mod pooling;
 mod starting;
 mod trouble;

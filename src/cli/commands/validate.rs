@@ -13,7 +13,7 @@ use crate::execute::Limits;
 pub async fn run(args: ValidateArgs, console: Console) -> anyhow::Result<Exit> {
     let files = Files::new(args.files, None);
     files.require_sources("validate")?;
-    let checked = local::check(&files, Limits::default()).await;
+    let checked = local::check(&files, Limits::default()).await?;
     let problems = &checked.diagnostics;
     let failed = has_errors(problems);
     match args.output {

@@ -11,14 +11,14 @@ use super::backoff::Backoff;
 use super::doubts::Doubts;
 use super::watch::Watch;
 use crate::cli::args::RefreshChoice;
-use crate::cli::drive::{REDRAW, STOPPING};
+use crate::cli::drive::{REDRAW, obey};
 use crate::cli::failure::Exit;
 use crate::cli::local::{self, Session};
 use crate::cli::options::{Files, Planning};
 use crate::cli::output::Console;
 use crate::cli::progress::{Reporter, elapsed};
 use crate::cli::show;
-use crate::cli::signals::{Signals, Stop};
+use crate::cli::signals::Signals;
 use crate::cli::situation::{Planned, Purpose, Situation, has_errors};
 use crate::execute::{self, Engine, Progress, ProgressKind, Recovery, Run, Stale};
 use crate::load::Drift;
@@ -139,12 +139,10 @@ impl Reconciler {
                 Some(settled) = self.recovering.join_next() => self.settled(settled),
                 _ = redraw.tick(), if self.reporter.is_live() => { self.reporter.tick(); None }
                 stop = signals.received() => {
-                    if stop == Stop::AtOnce {
+                    if !obey(stop, &mut self.run, self.console).await {
                         return Ok(Exit::Aborted);
                     }
                     stopping = true;
-                    self.run.stop();
-                    self.console.notice(STOPPING);
                     None
                 }
             };

@@ -190,6 +190,10 @@ impl Driver for Taped {
         self.inner.concurrency()
     }
 
+    fn stop(&self) -> BoxFuture<'_, bool> {
+        self.inner.stop()
+    }
+
     fn close(&self) -> BoxFuture<'_, ()> {
         self.inner.close()
     }

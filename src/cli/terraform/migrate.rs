@@ -60,7 +60,7 @@ pub async fn run(args: MigrateArgs, console: Console) -> anyhow::Result<Exit> {
     notes.extend(
         state.outputs.iter().map(|name| format!("the output `{name}` is left out; `spec.publish` has its place")),
     );
-    let drivers = local::providers(&files, SettingsUse::Ignore);
+    let drivers = local::providers(&files, SettingsUse::Ignore)?;
     let gathered = gather::gather(state, named, &chosen, &drivers, configuration.as_ref()).await;
     drivers.close().await;
     let gathered = match gathered {

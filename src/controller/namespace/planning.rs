@@ -14,13 +14,14 @@ use crate::controller::guard::Guard;
 use crate::controller::index::Index;
 use crate::execute::{self, Adoption, Consulted, Engine};
 use crate::graph;
-use crate::load::Config;
+use crate::load::{self, Config};
 use crate::model::{Action, Address, Reason, Recorded, Step, Version};
 use crate::plan::moves::Move;
 use crate::plan::{Held, Plan, PlanOptions, Refresh, RunningStep};
 
 /// How many names one planning covers at most (a component is never split): planning many components together costs
-/// less than each alone, and a slow driver should not keep all the others waiting.
+/// less than each alone, and a slow driver should not keep all the others waiting. For the same reason only components
+/// that use the same providers are planned together: one that hangs holds up its own.
 const TOGETHER: usize = 256;
 /// How often destroys are looked at again while they are held because of the CRD.
 const CRD_AGAIN: Duration = Duration::from_secs(15);
@@ -34,6 +35,8 @@ struct Scope {
     names: BTreeSet<Arc<str>>,
     /// The components that `names` fall into.
     components: Vec<BTreeSet<Arc<str>>>,
+    /// Providers are asked, which may take long.
+    asks_providers: bool,
 }
 
 /// A plan, and the situation that it was made for.
@@ -91,14 +94,22 @@ impl NamespaceTask {
     /// Takes whole components off `waiting`, as many as may be planned together. A component that is being planned
     /// stays on the list of the settle window, and its turn comes when that plan is there.
     fn next_scope(&self, waiting: &mut BTreeSet<Arc<str>>) -> Option<Scope> {
-        let mut scope = Scope { names: BTreeSet::new(), components: Vec::new() };
+        let mut scope = Scope { names: BTreeSet::new(), components: Vec::new(), asks_providers: false };
+        let mut providers = None;
+        let mut others = BTreeSet::new();
         while scope.names.len() < TOGETHER
             && let Some(name) = waiting.pop_first()
         {
             if self.in_planning.contains(&name) || self.moving.contains(&name) {
                 continue;
             }
-            let component = self.whole_component(name);
+            let component = self.whole_component(name.clone());
+            let own = self.providers_of(&component);
+            if *providers.get_or_insert_with(|| own.clone()) != own {
+                others.insert(name);
+                continue;
+            }
+            scope.asks_providers = !own.is_empty();
             for name in &component {
                 waiting.remove(name);
             }
@@ -107,7 +118,23 @@ impl NamespaceTask {
                 scope.components.push(component);
             }
         }
+        waiting.append(&mut others);
         (!scope.components.is_empty()).then_some(scope)
+    }
+
+    /// The settings of providers that the objects of some names are, or were, managed under, by name.
+    fn providers_of(&self, names: &BTreeSet<Arc<str>>) -> BTreeSet<Arc<str>> {
+        let index = self.shared.index();
+        let mut all = BTreeSet::new();
+        for name in names {
+            let wanted = index.instance(name).filter(|wanted| !load::BUILT_IN.contains(&&*wanted.type_name));
+            all.extend(wanted.map(|wanted| load::config_name(&wanted)));
+            for (_, stored) in of_name(self.run.records(), name) {
+                let objects = stored.record.current.iter().chain(stored.record.deposed.values());
+                all.extend(objects.filter_map(|object| Some(object.provider.as_ref()?.name.clone())));
+            }
+        }
+        all
     }
 
     /// The component as of now, with all that a plan under way has joined to it.
@@ -373,7 +400,8 @@ impl NamespaceTask {
 /// Makes a plan on a thread of its own: it computes for as long as there are objects, and the threads that serve all
 /// the streams and calls must not wait for that. How many at once is bounded, since those threads are.
 async fn make(context: Arc<Context>, planned: Planned, recorded: Recorded) -> Option<Planned> {
-    let _place = context.plannings.acquire().await.ok()?;
+    let places = if planned.scope.asks_providers { &context.asking_plannings } else { &context.plannings };
+    let _place = places.acquire().await.ok()?;
     let runtime = tokio::runtime::Handle::current();
     let surroundings = context.clone();
     let made = tokio::task::spawn_blocking(move || {

@@ -270,6 +270,9 @@ impl NamespaceTask {
         let of_families: Vec<Address> = part.names.iter().map(|name| Address::single(name.clone())).collect();
         for address in part.addresses.iter().chain(of_families.iter().filter(|a| !part.addresses.contains(a))) {
             let own = warnings.remove(address).unwrap_or_default();
+            let (advice, own): (Vec<_>, Vec<_>) =
+                own.into_iter().partition(|one| one.reason == Reason::ProviderWarning);
+            self.tell_advice(address, &advice);
             let texts = own.iter().map(|diagnostic| diagnostic.message()).collect();
             let warned = match self.tracked.get_mut(address) {
                 Some(tracked) => &mut tracked.warned,
@@ -286,6 +289,21 @@ impl NamespaceTask {
                 let warning = diagnostic.reason != Reason::Suspended;
                 self.tell(address, Note { warning, reason, action: "Plan", note });
             }
+        }
+    }
+
+    /// What a provider warns of is told once for each generation of the Resource.
+    fn tell_advice(&mut self, address: &Address, advice: &[&Diagnostic]) {
+        let Some(tracked) = self.tracked.get_mut(address).filter(|_| !advice.is_empty()) else { return };
+        let generation = tracked.instance.as_ref().map_or(0, |instance| instance.generation);
+        if tracked.advised.0 != generation {
+            tracked.advised = (generation, BTreeSet::new());
+        }
+        let news: Vec<String> =
+            advice.iter().map(|one| one.message()).filter(|text| tracked.advised.1.insert(text.clone())).collect();
+        for note in news {
+            let reason = Reason::ProviderWarning.as_str();
+            self.tell(address, Note { warning: true, reason, action: "Plan", note });
         }
     }
 

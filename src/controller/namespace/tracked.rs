@@ -32,6 +32,9 @@ pub(super) struct Tracked {
     pub(super) started: BTreeMap<Step, Instant>,
     /// The warnings of its last plan, which are told when they are new.
     pub(super) warned: BTreeSet<String>,
+    /// What its provider has warned of since the Resource was changed last, with the generation of that. A provider
+    /// says it each time it is asked, and it is not asked each time.
+    pub(super) advised: (i64, BTreeSet<String>),
     /// The fingerprint at which it was found as it should be.
     pub(super) settled: Option<u64>,
     /// Failures in a row.

@@ -244,7 +244,8 @@ impl KubernetesObject {
             call.left(&last);
         }
         // Webhooks and controllers have a say in what an object becomes.
-        ApplyResponse { object: Some(object::state(&last, &work.manifest)), error, tolerant: true, unsettled: false }
+        let object = Some(object::state(&last, &work.manifest));
+        ApplyResponse { object, error, tolerant: true, ..ApplyResponse::default() }
     }
 
     /// Follows the object until kstatus says that it is current. `last` is the last state seen.

@@ -185,6 +185,7 @@ impl KubernetesObject {
             identity: (fixed && placed).then(|| target.identity()),
             tells: false,
             checked: false,
+            warnings: Vec::new(),
         })
     }
 
@@ -380,6 +381,7 @@ fn changed(planned: Value) -> PlanResponse {
         identity: None,
         tells: false,
         checked: false,
+        warnings: Vec::new(),
     }
 }
 

@@ -116,7 +116,7 @@ impl Object<'_> {
         let raw = RawState(attributes.into_bytes());
         let answer = self.client.upgrade_resource_state(&self.context.type_name, object.schema_version, raw).await;
         let answer = answer.map_err(|error| told::failed(&error))?;
-        if let Some(error) = told::error(&answer.diagnostics, &self.context.address) {
+        if let Some(error) = told::error(&answer.diagnostics) {
             return Err(error);
         }
         let state = self.decode(&answer.state, "the upgraded state")?;
@@ -140,7 +140,7 @@ impl Object<'_> {
         }
         let answer = self.client.upgrade_resource_identity(&self.context.type_name, *version, RawState(bytes)).await;
         let Some(answer) = answer.map_err(|error| told::failed(&error))? else { return Ok(None) };
-        match told::error(&answer.diagnostics, &self.context.address) {
+        match told::error(&answer.diagnostics) {
             Some(error) => Err(error),
             None => Ok(answer.identity),
         }

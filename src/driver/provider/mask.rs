@@ -2,7 +2,7 @@
 //! provider may quote any of it in an error, and write any of it to its log.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use crate::model::{Diagnostic, DriverError, Secrets};
 use crate::plugin::Mask;
@@ -52,11 +52,24 @@ impl ProcessMask {
         let diagnostic = self.settings.diagnostic(diagnostic);
         lock(&self.recent).iter().fold(diagnostic, |diagnostic, secrets| secrets.diagnostic(diagnostic))
     }
+}
+
+/// The mask of what a process writes. One that is asked what it serves has no settings, and so no secrets, until it is
+/// configured.
+#[derive(Clone, Debug, Default)]
+pub(super) struct LateMask(Arc<OnceLock<Arc<ProcessMask>>>);
+
+impl LateMask {
+    /// From now on this is the mask. It is set once.
+    pub fn set(&self, mask: &Arc<ProcessMask>) {
+        // A process is configured once.
+        let _ = self.0.set(Arc::clone(mask));
+    }
 
     /// For whoever reads what the process writes.
-    pub fn of_output(self: &Arc<Self>) -> Mask {
-        let this = Arc::clone(self);
-        Arc::new(move |line| this.text(line))
+    pub fn of_output(&self) -> Mask {
+        let this = self.clone();
+        Arc::new(move |line| this.0.get().map_or_else(|| line.to_owned(), |mask| mask.text(line)))
     }
 }
 
@@ -69,7 +82,9 @@ mod tests {
     fn settings_are_masked_for_ever_and_objects_as_long_as_anything_of_them_may_come() {
         let secret = |text: String| Secrets::of([&Value::from(text.as_str()).into_sensitive()]);
         let mask = ProcessMask::new(secret("of-the-settings".into()));
-        let output = mask.of_output();
+        let late = LateMask::default();
+        let output = late.of_output();
+        late.set(&mask);
         mask.remember(secret("of-an-object".into()));
         assert_eq!(output("of-the-settings, of-an-object"), "(sensitive), (sensitive)");
         (0..REMEMBERED).for_each(|count| mask.remember(secret(format!("call-{count}"))));

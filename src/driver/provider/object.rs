@@ -1,6 +1,7 @@
 //! One object of a provider: its state between the engine's form and the provider's, and the calls about it.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::mask::ProcessMask;
 use super::private::{Kept, Planned, Told};
@@ -32,6 +33,8 @@ pub(super) struct Object<'a> {
     pub generates_config: bool,
     /// Whose call it is.
     pub context: &'a CallContext,
+    /// All calls were asked to end early.
+    pub stopped: &'a AtomicBool,
 }
 
 /// The state of a recorded object, with what the provider wants back.
@@ -64,19 +67,23 @@ impl Object<'_> {
         result.map_err(|error| self.mask.error(error))
     }
 
+    fn masked_all(&self, found: crate::model::Diagnostics) -> crate::model::Diagnostics {
+        found.into_iter().map(|one| self.mask.diagnostic(one)).collect()
+    }
+
     /// Checks a configuration, as far as it is known.
     pub async fn validate(&self, config: &EngineValue) -> Result<crate::model::Diagnostics, DriverError> {
         let (config, found) = cty::conform(&self.kind.schema.block, config);
         if !found.is_empty() {
-            return Ok(found);
+            return Ok(self.masked_all(found));
         }
         let config = self.encode(&config)?;
         let said = self.client.validate_resource_config(&self.context.type_name, config).await;
-        Ok(told::diagnostics(said.map_err(|error| told::failed(&error))?))
+        Ok(self.masked_all(told::diagnostics(said.map_err(|error| told::failed(&error))?)))
     }
 
     /// Plans a create or an update.
-    pub async fn plan(&self, request: PlanRequest) -> Result<PlanResponse, DriverError> {
+    pub async fn plan(&self, request: &PlanRequest) -> Result<PlanResponse, DriverError> {
         let block = &self.kind.schema.block;
         let config = self.conformed(&request.config)?;
         let prior = match &request.prior {
@@ -93,7 +100,7 @@ impl Object<'_> {
             prior_identity: prior.identity,
         };
         let answer = self.client.plan_resource_change(asked).await.map_err(|error| told::failed(&error))?;
-        if let Some(error) = told::error(&answer.diagnostics, &self.context.address) {
+        if let Some(error) = told::error(&answer.diagnostics) {
             return Err(error);
         }
         refuse_deferred(answer.deferred.is_some())?;
@@ -122,6 +129,7 @@ impl Object<'_> {
             identity: None,
             tells,
             checked: true,
+            warnings: self.masked_all(told::warnings(answer.diagnostics)),
         })
     }
 
@@ -175,7 +183,7 @@ impl Object<'_> {
     /// What an apply came to. The state counts before anything that was said: what was made is recorded.
     fn applied(&self, prior: &Prior, plan: &Planned, answer: Applied) -> ApplyResponse {
         let block = &self.kind.schema.block;
-        let mut error = told::error(&answer.diagnostics, &self.context.address);
+        let mut error = told::error(&answer.diagnostics);
         let state = match self.decode(&answer.state, "the state of the object") {
             Ok(state) => state,
             // Something may have been made, and nobody can tell what.
@@ -204,7 +212,11 @@ impl Object<'_> {
         let told = if error.is_some() { &prior.kept.told } else { &plan.told };
         let object = self.state(&known, private, told.clone(), answer.identity.as_ref());
         match object {
-            Ok(object) => ApplyResponse { object: Some(object), error, tolerant: true, unsettled: false },
+            Ok(object) => {
+                let interrupted = error.is_some() && prior.state.is_null() && self.stopped.load(Ordering::Relaxed);
+                let object = Some(object);
+                ApplyResponse { object, error, tolerant: true, interrupted, ..ApplyResponse::default() }
+            }
             Err(fault) => ApplyResponse { unsettled: true, ..refused(error.unwrap_or(fault)) },
         }
     }
@@ -219,7 +231,7 @@ impl Object<'_> {
             Ok(answer) => answer,
             Err(error) => return unanswered(&error),
         };
-        let error = told::error(&answer.diagnostics, &self.context.address);
+        let error = told::error(&answer.diagnostics);
         let left = match self.decode(&answer.state, "the state of the object") {
             Ok(left) => left,
             Err(fault) => return ApplyResponse { unsettled: true, ..refused(error.unwrap_or(fault)) },
@@ -234,7 +246,7 @@ impl Object<'_> {
                 });
                 // What is to be destroyed is told nothing more.
                 let object = self.state(&left.unknown_as_null(), answer.private, None, answer.identity.as_ref()).ok();
-                ApplyResponse { object, error, tolerant: true, unsettled: false }
+                ApplyResponse { object, error, tolerant: true, ..ApplyResponse::default() }
             }
         }
     }
@@ -254,7 +266,7 @@ impl Object<'_> {
                 prior_identity: identity.clone(),
             };
             let answer = self.client.plan_resource_change(asked).await.map_err(|error| told::failed(&error))?;
-            if let Some(error) = told::error(&answer.diagnostics, &self.context.address) {
+            if let Some(error) = told::error(&answer.diagnostics) {
                 return Err(error);
             }
             refuse_deferred(answer.deferred.is_some())?;
@@ -292,7 +304,7 @@ impl Object<'_> {
             identity: prior.identity,
         };
         let answer = self.client.read_resource(asked).await.map_err(|error| told::failed(&error))?;
-        if let Some(error) = told::error(&answer.diagnostics, &self.context.address) {
+        if let Some(error) = told::error(&answer.diagnostics) {
             return Err(error);
         }
         refuse_deferred(answer.deferred.is_some())?;
@@ -309,7 +321,7 @@ impl Object<'_> {
         let asked = ImportResourceState::Id(id.to_owned());
         let answer = self.client.import_resource_state(&self.context.type_name, asked).await;
         let answer = answer.map_err(|error| told::failed(&error))?;
-        if let Some(error) = told::error(&answer.diagnostics, &self.context.address) {
+        if let Some(error) = told::error(&answer.diagnostics) {
             return Err(error);
         }
         refuse_deferred(answer.deferred.is_some())?;
@@ -354,7 +366,7 @@ impl Object<'_> {
         let raw = RawState(cty::raw_state(&value, &kept.dynamic).into_bytes());
         let answer = self.client.upgrade_resource_state(&self.context.type_name, version, raw).await;
         let answer = answer.map_err(|error| told::failed(&error))?;
-        if let Some(error) = told::error(&answer.diagnostics, &self.context.address) {
+        if let Some(error) = told::error(&answer.diagnostics) {
             return Err(error);
         }
         let state = self.decode(&answer.state, "the upgraded state")?;

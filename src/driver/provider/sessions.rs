@@ -1,21 +1,23 @@
 //! Running providers: one process for each configuration.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, Weak};
 
 use sha2::{Digest as _, Sha256};
 use tokio::task::JoinSet;
 
-use super::mask::ProcessMask;
+use super::mask::{LateMask, ProcessMask};
 use super::program::program;
+use super::reattach::Reattach;
 use super::served::Served;
+use super::spares::Spares;
 use super::told;
 use crate::cty::{self, msgpack};
 use crate::driver::ProviderFacts;
 use crate::install::{Installed, Installer};
-use crate::model::{DriverError, ErrorKind, Provider, ProviderUse, Secrets};
-use crate::plugin::{Client, Key, Launch, Lease, Msgpack, PluginError, Pool, PoolSettings, Protocol};
+use crate::model::{DriverError, ErrorKind, Package, Provider, ProviderUse, Secrets};
+use crate::plugin::{Client, Confine, Key, Launch, Lease, Msgpack, PluginError, Pool, PoolSettings, Protocol, RUNNING};
 use crate::process::{Clock, lock};
 
 /// How providers are run.
@@ -27,6 +29,12 @@ pub struct ProviderOptions {
     pub installer: Arc<Installer>,
     /// What is done with their settings.
     pub settings: SettingsUse,
+    /// What of the file system they can reach, besides what their Providers give to them; `None`: whatever we can.
+    pub confine: Option<Confine>,
+    /// Those that somebody else has started.
+    pub reattach: Reattach,
+    /// The program that becomes theirs: this one.
+    pub launcher: PathBuf,
 }
 
 /// What is done with the settings of a provider.
@@ -41,12 +49,22 @@ pub enum SettingsUse {
     Ignore,
 }
 
+impl ProviderOptions {
+    /// Each in a folder of its own, reaching whatever we can.
+    pub fn new(installer: Arc<Installer>) -> Self {
+        let (reattach, launcher) = (Reattach::default(), RUNNING.into());
+        let settings = SettingsUse::Configure;
+        Self { working_folder: None, installer, settings, confine: None, reattach, launcher }
+    }
+}
+
 /// The running providers.
 pub(super) struct Sessions {
     options: ProviderOptions,
     pool: Arc<Pool>,
     /// What must not come out of each process.
     masks: Mutex<HashMap<Key, Weak<ProcessMask>>>,
+    spares: Arc<Spares>,
     /// Ends with the sessions.
     _upkeep: JoinSet<()>,
 }
@@ -54,37 +72,43 @@ pub(super) struct Sessions {
 impl Sessions {
     /// Nothing runs yet. Must be called where tasks can be spawned.
     pub fn new(options: ProviderOptions, clock: Arc<dyn Clock>) -> Self {
-        let pool = Arc::new(Pool::new(PoolSettings::default(), clock));
-        let kept = Arc::clone(&pool);
+        let settings = PoolSettings::default();
+        let spares = Arc::new(Spares::new(settings.idle, clock.clone()));
+        let pool = Arc::new(Pool::new(settings, clock));
+        let (kept, spared) = (Arc::clone(&pool), Arc::clone(&spares));
         let mut upkeep = JoinSet::new();
         upkeep.spawn(async move { kept.maintain().await });
-        Self { options, pool, masks: Mutex::default(), _upkeep: upkeep }
+        upkeep.spawn(async move { spared.maintain().await });
+        Self { options, pool, masks: Mutex::default(), spares, _upkeep: upkeep }
     }
 
-    /// What a provider serves. It needs no settings for that.
-    pub async fn describe(&self, provider: &Provider) -> Result<Served, DriverError> {
-        let installed = program(&self.options.installer, provider).await?;
-        let client = self.launch(provider, &installed, &Arc::default()).await?;
+    /// What a provider serves. It needs no settings for that, so its process is kept for the first who has some.
+    pub async fn describe(&self, provider: &Arc<Provider>) -> Result<Served, DriverError> {
+        let mask = LateMask::default();
+        let (client, installed) = self.start(provider, &mask).await?;
         let asked = async {
             let (schema, said) = client.schema().await.map_err(|error| told::failed(&error))?;
-            if let Some(error) = told::error(&said, &provider.name) {
+            if let Some(error) = told::error(&said) {
                 return Err(error);
             }
             // Providers of before identities do not know the call.
             let identities = client.identity_schemas().await.ok().flatten().map(|(schemas, _)| schemas);
             let facts = ProviderFacts {
-                version: installed.version.as_ref().map(ToString::to_string),
+                version: installed.as_ref().and_then(|installed| Some(installed.version.as_ref()?.to_string())),
                 protocol: match client.protocol() {
                     Protocol::V5 => 5,
                     Protocol::V6 => 6,
                 },
                 resource_types: schema.resource_types().count(),
-                locked: installed.locked(provider),
+                locked: installed.as_ref().and_then(|installed| installed.locked(provider)),
             };
             Served::new(schema, identities.unwrap_or_default(), facts)
         };
         let served = asked.await;
-        client.close().await;
+        match &served {
+            Ok(_) => self.spares.keep(Arc::clone(provider), client, mask).await,
+            Err(_) => client.close().await,
+        }
         served
     }
 
@@ -147,10 +171,20 @@ impl Sessions {
         }
         let settings = msgpack::encode(&settings, served.settings().ty());
         let settings = Msgpack(settings.map_err(|error| told::unreadable("the settings", &error))?);
-        let installed = program(&self.options.installer, &used.provider).await?;
-        let client = self.launch(&used.provider, &installed, mask).await?;
+        let client = match self.spares.take(&used.provider) {
+            Some((client, late)) => {
+                late.set(mask);
+                (client, true)
+            }
+            None => {
+                let late = LateMask::default();
+                late.set(mask);
+                (self.start(&used.provider, &late).await?.0, false)
+            }
+        };
+        let (client, was_asked) = client;
         let configured = async {
-            if served.wants_to_be_asked() {
+            if served.wants_to_be_asked() && !was_asked {
                 client.schema().await.map_err(|error| told::failed(&error))?;
             }
             let set_up = match self.options.settings {
@@ -163,9 +197,11 @@ impl Sessions {
                 Err(PluginError::Refused { diagnostics, .. }) => diagnostics,
                 Err(error) => return Err(told::failed(&error)),
             };
-            match told::error(&said, &used.name) {
+            match told::error(&said) {
                 Some(error) => {
-                    let message = format!("the provider `{}` cannot be configured: {}", used.name, error.message);
+                    let place = error.path.as_ref().map_or_else(String::new, |path| format!("spec.config.{path}: "));
+                    let message =
+                        format!("the provider `{}` cannot be configured: {place}{}", used.name, error.message);
                     Err(DriverError { kind: ErrorKind::Unavailable, message, path: None, ..error })
                 }
                 None => Ok(()),
@@ -180,13 +216,19 @@ impl Sessions {
         }
     }
 
-    async fn launch(
-        &self,
-        provider: &Provider,
-        installed: &Installed,
-        mask: &Arc<ProcessMask>,
-    ) -> Result<Client, DriverError> {
+    /// A process that is not configured yet, and the package that it is of; none for one that somebody else has started.
+    async fn start(&self, provider: &Provider, mask: &LateMask) -> Result<(Client, Option<Installed>), DriverError> {
+        if let Some(target) = self.options.reattach.target(provider) {
+            let mut launch = Launch::new(provider.name.to_string(), "");
+            launch.limits.in_flight = provider.max_calls as usize;
+            launch.mask = mask.of_output();
+            let client = Client::reattach(&launch, target).await.map_err(|error| unavailable(&error))?;
+            return Ok((client, None));
+        }
+        let installed = program(&self.options.installer, provider).await?;
         let mut launch = Launch::new(provider.name.to_string(), installed.program.clone());
+        launch.launcher.clone_from(&self.options.launcher);
+        launch.confine = self.options.confine.as_ref().map(|confine| reachable(confine, provider, &launch.program));
         launch.working_folder.clone_from(&self.options.working_folder);
         launch.limits.in_flight = provider.max_calls as usize;
         launch.mask = mask.of_output();
@@ -198,13 +240,34 @@ impl Sessions {
                 Some((name.to_string(), value))
             })
             .collect();
-        Client::start(&launch).await.map_err(|error| unavailable(&error))
+        let client = Client::start(&launch).await.map_err(|error| unavailable(&error))?;
+        Ok((client, Some(installed)))
+    }
+
+    /// Asks them to give up their calls. `false` when there is none.
+    pub async fn stop(&self) -> bool {
+        self.pool.stop().await > 0
     }
 
     /// Ends them all.
     pub async fn close(&self) {
-        self.pool.close().await;
+        tokio::join!(self.pool.close(), self.spares.close());
     }
+}
+
+/// What a confined provider can reach: what every program needs, the rest of its own package, and what its Provider
+/// gives to it.
+fn reachable(confine: &Confine, provider: &Provider, program: &Path) -> Confine {
+    let mut all = confine.clone();
+    let is_whole = |path: &str| Path::new(path) == program;
+    if !matches!(&provider.package, Package::Path(path) if is_whole(path)) {
+        all.read.extend(program.parent().map(Path::to_owned));
+    }
+    let ours = ["SSL_CERT_FILE", "SSL_CERT_DIR"].into_iter().filter_map(std::env::var_os);
+    all.read.extend(ours.map(PathBuf::from));
+    all.read.extend(provider.files.read.iter().map(|path| PathBuf::from(&**path)));
+    all.write.extend(provider.files.write.iter().map(|path| PathBuf::from(&**path)));
+    all
 }
 
 /// What must not be shared by two processes: the program, its environment and limits, and the settings.

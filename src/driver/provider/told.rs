@@ -35,11 +35,8 @@ pub(super) fn unreadable(what: &str, error: &ValueError) -> DriverError {
     fault(format!("{what} cannot be read: {error}"))
 }
 
-/// The first error among what was said. Warnings of calls that change something have no other place than the log.
-pub(super) fn error(said: &[Diagnostic], address: &str) -> Option<DriverError> {
-    for warning in said.iter().filter(|one| one.severity == Severity::Warning) {
-        tracing::debug!(address, "the provider warns: {}", one_line(warning));
-    }
+/// The first error among what was said.
+pub(super) fn error(said: &[Diagnostic]) -> Option<DriverError> {
     let mut errors = said.iter().filter(|one| one.severity == Severity::Error);
     let first = errors.next()?;
     let more = errors.count();
@@ -51,13 +48,19 @@ pub(super) fn error(said: &[Diagnostic], address: &str) -> Option<DriverError> {
     Some(DriverError { kind: ErrorKind::Transient, message, path: first.path.clone(), hint: None })
 }
 
+/// The warnings among what was said.
+pub(super) fn warnings(said: Vec<Diagnostic>) -> model::Diagnostics {
+    said.into_iter().filter(|one| one.severity == Severity::Warning).map(diagnostic).collect()
+}
+
 /// What was said of a configuration.
 pub(super) fn diagnostics(said: Vec<Diagnostic>) -> model::Diagnostics {
     said.into_iter().map(diagnostic).collect()
 }
 
 fn diagnostic(said: Diagnostic) -> model::Diagnostic {
-    let mut told = model::Diagnostic::general(Reason::InvalidConfig, one_line(&said));
+    let reason = if said.severity == Severity::Error { Reason::InvalidConfig } else { Reason::ProviderWarning };
+    let mut told = model::Diagnostic::general(reason, one_line(&said));
     told.severity = said.severity;
     told.path = said.path.filter(|path: &Path| !path.0.is_empty());
     told
@@ -91,7 +94,7 @@ mod tests {
             say(Severity::Error, "Cannot create.", "The server\n  said no."),
             say(Severity::Error, "Again", ""),
         ];
-        assert_eq!(error(&said, "a").unwrap().message, "Cannot create: The server said no. (and 1 more)");
-        assert!(error(&said[..1], "a").is_none());
+        assert_eq!(error(&said).unwrap().message, "Cannot create: The server said no. (and 1 more)");
+        assert!(error(&said[..1]).is_none());
     }
 }

@@ -11,7 +11,7 @@ use crate::execute::step::{StepScope, StepTask};
 use crate::graph::{Finished, Outcome, Walk};
 use crate::load::{Config, Instance};
 use crate::model::{
-    Address, Change, DeposedKey, Operation, Recorded, RecordedObject, ReplaceOrder, Revision, Step, Value,
+    Address, Change, DeposedKey, Operation, ProviderUse, Recorded, RecordedObject, ReplaceOrder, Revision, Step, Value,
 };
 use crate::plan::{Plan, Prepared, trigger};
 
@@ -114,6 +114,17 @@ impl Batch {
 
     pub fn type_name(&self, step: &Step) -> &str {
         self.change(step).map_or("", |change| change.type_name.as_ref())
+    }
+
+    /// The provider that a step calls, with its settings as far as they are known now.
+    pub fn provider<'a>(&'a self, step: &Step, records: &'a Recorded) -> Option<&'a ProviderUse> {
+        let record = || records.get(&step.address).map(|stored| &stored.record);
+        let used = match (step.operation.removes(), step.deposed) {
+            (false, _) => self.prepared.get(&step.address)?.recorded.provider.as_ref(),
+            (true, Some(key)) => record()?.deposed.get(&key)?.provider.as_ref(),
+            (true, None) => record()?.current.as_ref()?.provider.as_ref(),
+        };
+        used.map(AsRef::as_ref)
     }
 
     fn change(&self, step: &Step) -> Option<&Change> {

@@ -85,7 +85,8 @@ pub(crate) type KeepOpen<'a> = &'a (dyn Fn(Intent) -> Box<Intent> + Send + Sync)
 /// Records what a create came to. Used by the step and by recovery, which makes the same call again. The step goes on
 /// with the hooks of the object, when there are any, so it keeps the intent open; recovery leaves them to the next plan.
 ///
-/// - an object: it is current; with an error as well, it is tainted and will be replaced.
+/// - an object: it is current; with an error as well, it is tainted and will be replaced, unless the error is of our own
+///   stop: then it is read first, and kept if it is complete.
 /// - no object: what was deposed for it is current again, unchanged.
 pub(crate) async fn settle_create(
     engine: &Engine,
@@ -136,13 +137,16 @@ fn conclude_create(
     let mut failure = response.error.map(Failure::from);
     match (response.object, planned) {
         (Some(state), Some(planned)) => {
-            if failure.is_none() && !response.tolerant {
+            if failure.is_none() && !response.tolerant && !response.found {
                 failure = broken_promise(record, &planned.planned, &state.value);
             }
             let mut object = made_object(&planned, state, schema);
-            (object.status, object.agrees_with) = match failure {
-                Some(_) => (ObjectStatus::Tainted, None),
-                None => (ObjectStatus::Ready, ConfigDigest::new(&planned.config, object.revision)),
+            (object.status, object.agrees_with) = match (&failure, response.interrupted) {
+                // What was found may be anything; the next plan compares it.
+                (None, _) if response.found => (ObjectStatus::Ready, None),
+                (None, _) => (ObjectStatus::Ready, ConfigDigest::new(&planned.config, object.revision)),
+                (Some(_), true) => (ObjectStatus::Interrupted, None),
+                (Some(_), false) => (ObjectStatus::Tainted, None),
             };
             record.current = Some(Arc::new(object));
         }

@@ -9,7 +9,7 @@ use crate::load::expression::{self, Variable};
 use crate::load::intern::Interner;
 use crate::load::tree::{Node, Tree};
 use crate::load::{ProviderConfig, ProviderSpec, Template};
-use crate::model::{Diagnostic, Diagnostics, Package, Path, Provider, Reason, Value, VersionConstraint};
+use crate::model::{Diagnostic, Diagnostics, Files, Package, Path, Provider, Reason, Value, VersionConstraint};
 
 /// The registry of a source that names none, as OpenTofu has it.
 const DEFAULT_HOST: &str = "registry.opentofu.org";
@@ -26,6 +26,7 @@ pub(in crate::load) struct DraftProvider {
     pub(in crate::load) package: Package,
     pub(in crate::load) checksums: Vec<Arc<str>>,
     pub(in crate::load) environment: BTreeMap<Arc<str>, Option<Arc<str>>>,
+    pub(in crate::load) files: Files,
     pub(in crate::load) max_calls: Option<u32>,
     pub(in crate::load) problems: Diagnostics,
 }
@@ -59,6 +60,7 @@ pub fn provider_from_api(provider: &api::Provider) -> ProviderSpec {
         package: package.unwrap_or_default(),
         checksums: spec.checksums.iter().map(|checksum| checksum.as_str().into()).collect(),
         environment: spec.environment.iter().map(variable).collect(),
+        files: spec.files.as_ref().map(files).unwrap_or_default(),
         max_calls: spec.limits.as_ref().and_then(|limits| limits.calls),
         problems: Vec::new(),
     };
@@ -82,6 +84,11 @@ pub fn provider_config_from_api(
     let service_account =
         spec.service_account_name.as_deref().map_or_else(|| default_service_account.clone(), Arc::from);
     ProviderConfig { service_account, ..draft.finish(Some(&settings), interner) }
+}
+
+fn files(given: &api::ProviderFiles) -> Files {
+    let paths = |paths: &[String]| paths.iter().map(|path| path.as_str().into()).collect();
+    Files { read: paths(&given.read), write: paths(&given.write) }
 }
 
 impl DraftProvider {
@@ -116,6 +123,12 @@ impl DraftProvider {
                 problem(spec(&["checksums"]).index(index), format!("`{checksum}` is no checksum"), hint);
             }
         }
+        for (kind, paths) in [("read", &self.files.read), ("write", &self.files.write)] {
+            for (index, path) in paths.iter().enumerate().filter(|(_, path)| !path.starts_with('/')) {
+                let at = spec(&["files", kind]).index(index);
+                problem(at, format!("`{path}` is no absolute path"), "write the path from the root, such as /data");
+            }
+        }
         if self.max_calls == Some(0) {
             problem(spec(&["limits", "calls"]), "no call could ever be made".to_owned(), "leave it out for 10");
         }
@@ -126,6 +139,7 @@ impl DraftProvider {
             package: self.package,
             checksums: self.checksums,
             environment: self.environment,
+            files: self.files,
             max_calls: self.max_calls.unwrap_or(Provider::DEFAULT_CALLS),
         };
         ProviderSpec { provider: Arc::new(provider), problems, source: None }

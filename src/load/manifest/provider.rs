@@ -22,6 +22,17 @@ impl Reading<'_> {
                 "package" => draft.package = self.package(value, &at),
                 "checksums" => draft.checksums = self.texts(value, &["spec", "checksums"], interner),
                 "environment" => draft.environment = self.environment(value, &at).into_iter().collect(),
+                "files" => {
+                    for entry in self.entries_at(value, &at) {
+                        match entry.key.as_ref() {
+                            "read" => draft.files.read = self.texts(&entry.value, &["spec", "files", "read"], interner),
+                            "write" => {
+                                draft.files.write = self.texts(&entry.value, &["spec", "files", "write"], interner);
+                            }
+                            _ => self.unknown_at(entry, &at, &["read", "write"]),
+                        }
+                    }
+                }
                 "limits" => {
                     for entry in self.entries_at(value, &at) {
                         let place = at.name(entry.key.clone());
@@ -37,7 +48,7 @@ impl Reading<'_> {
                 _ => self.unknown(
                     entry,
                     &["spec"],
-                    &["source", "version", "package", "checksums", "environment", "limits"],
+                    &["source", "version", "package", "checksums", "environment", "files", "limits"],
                 ),
             }
         }

@@ -67,6 +67,7 @@ pub(super) fn plan(world: &World) -> Plan {
                         identity,
                         tells: false,
                         checked: false,
+                        warnings: Vec::new(),
                     };
                     Reply::Planned(Vec::new(), Ok(Some(response)))
                 }

@@ -468,7 +468,15 @@ fn plan_thing(type_name: &str, request: &PlanRequest, said: Option<&str>) -> Pla
         _ => {}
     }
     let identity = planned.get("name").filter(|name| type_name == "named" && !name.has_unknown()).cloned();
-    PlanResponse { planned, requires_replace, private: Arc::new([]), identity, tells: false, checked: false }
+    PlanResponse {
+        planned,
+        requires_replace,
+        private: Arc::new([]),
+        identity,
+        tells: false,
+        checked: false,
+        warnings: Vec::new(),
+    }
 }
 
 /// A change as a line: sign, address, why, replace paths, planned value.

@@ -148,6 +148,7 @@ fn used(name: Arc<str>, version: Arc<str>, settings: Value) -> ProviderUse {
         package: Package::Path("/bin/provider".into()),
         checksums: vec!["zh:00".into()],
         environment: BTreeMap::from([("REGION".into(), Some("x".into()))]),
+        files: crate::model::Files { read: vec!["/data".into()], write: Vec::new() },
         max_calls: 3,
     };
     ProviderUse::new(name, Arc::new(provider), settings)

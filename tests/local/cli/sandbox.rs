@@ -89,6 +89,11 @@ impl Sandbox {
         Ran::of(self.command(arguments).output().unwrap())
     }
 
+    /// Runs to the end with more variables in its environment.
+    pub(super) fn run_with(&self, variables: &[(&str, &str)], arguments: &[&str]) -> Ran {
+        Ran::of(self.command(arguments).envs(variables.iter().copied()).output().unwrap())
+    }
+
     /// Runs to the end, and expects success.
     pub(super) fn ok(&self, arguments: &[&str]) -> String {
         let ran = self.run(arguments);

@@ -333,6 +333,7 @@ impl Driver for World {
                 identity: None,
                 tells: false,
                 checked: false,
+                warnings: Vec::new(),
             })
         }
         .boxed()

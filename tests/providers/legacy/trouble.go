@@ -35,6 +35,9 @@ type operation = func(context.Context, *schema.ResourceData, any) diag.Diagnosti
 func struck(attribute string, work operation) operation {
 	return func(ctx context.Context, data *schema.ResourceData, meta any) diag.Diagnostics {
 		what := data.Get(attribute).(string)
+		if meta.(*world).peaceful() {
+			what = ""
+		}
 		if what == "error" {
 			return diag.Errorf("it failed as asked")
 		}

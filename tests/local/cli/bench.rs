@@ -1,0 +1,129 @@
+//! One of our own providers in a sandbox, which fails as it is told.
+
+use std::fs;
+
+use serde_json::Value as Json;
+
+use super::sandbox::{Sandbox, Started};
+use crate::providers;
+
+pub(super) const APPLY: &[&str] = &["apply", "-f", "files", "--yes", "-o", "json"];
+
+/// A sandbox with one of our own providers, whose objects are files in the folder `world`.
+pub(super) struct Bench {
+    pub(super) sandbox: Sandbox,
+    kind: &'static str,
+}
+
+impl Bench {
+    /// With the provider `corner` or `legacy`. The settings `second` of the same provider mean another process.
+    pub(super) fn new(kind: &'static str) -> Self {
+        let bench = Self { sandbox: Sandbox::new(), kind };
+        fs::create_dir(bench.sandbox.path("world")).unwrap();
+        bench.provider(&providers::program(kind).display().to_string());
+        bench
+    }
+
+    pub(super) fn provider(&self, program: &str) {
+        let (kind, world) = (self.kind, self.sandbox.path("world"));
+        let head = "---\napiVersion: purlin.dev/v1alpha1\nkind:";
+        let configured = |name: &str, more: &str| {
+            format!(
+                "{head} ProviderConfig\nmetadata: {{ name: {name} }}\nspec: {{ provider: {{ name: {kind} }}, config: {{ folder: '{}{more}' }} }}\n",
+                world.display()
+            )
+        };
+        let text = format!(
+            "{head} Provider\nmetadata: {{ name: {kind} }}\nspec: {{ source: purlin/{kind}, package: {{ path: '{program}' }} }}\n{}{}",
+            configured(kind, ""),
+            // The same folder, told otherwise.
+            configured("second", "/.")
+        );
+        self.sandbox.write("files/provider.yaml", &text);
+    }
+
+    /// Replaces all Resources: names, and what stands in their specs.
+    pub(super) fn resources(&self, resources: &[(&str, &str)]) {
+        let head = "---\napiVersion: purlin.dev/v1alpha1\nkind: Resource\nmetadata:";
+        let text = resources.iter().map(|(name, spec)| format!("{head} {{ name: {name} }}\nspec: {{ {spec} }}\n"));
+        self.sandbox.write("files/resources.yaml", &text.collect::<String>());
+    }
+
+    /// An object that gets into trouble as told, one that hangs on it, and two that have nothing to do with it.
+    pub(super) fn trouble(&self, config: &str, more: &str) {
+        let kind = self.kind;
+        let text = if config.contains("text:") { "" } else { "text: t, " };
+        self.resources(&[
+            ("bad", &format!("type: {kind}_trouble, config: {{ {text}{config} }} {more}")),
+            ("after", "type: terraform_data, config: { input: '${bad.text}' }"),
+            ("beside", &format!("type: {kind}_trouble, providerConfigRef: {{ name: second }}, config: {{ text: b }}")),
+            ("apart", "type: terraform_data, config: { input: 1 }"),
+        ]);
+    }
+
+    /// Applies, and tells what was done, what is recorded and how many objects exist.
+    pub(super) fn apply(&self) -> String {
+        let events = self.sandbox.events(APPLY);
+        let text = |event: &Json, field: &str| event[field].as_str().unwrap_or("-").to_owned();
+        let mut told: Vec<String> = Vec::new();
+        for event in &events {
+            match event["event"].as_str().unwrap() {
+                "diagnostic" => told.push(format!(
+                    "{} {}: {} ({})",
+                    text(event, "address"),
+                    text(event, "severity"),
+                    text(event, "summary"),
+                    text(event, "detail")
+                )),
+                "finished" | "skipped" => told.push(format!("{} {}", text(event, "node"), text(event, "event"))),
+                "failed" => told.push(format!("{} failed: {}", text(event, "node"), text(event, "error"))),
+                _ => {}
+            }
+        }
+        told.sort();
+        let lines: String = told.iter().map(|line| format!("{line}\n")).collect();
+        format!("{lines}{}", self.situation())
+    }
+
+    /// What is recorded, and how many objects exist.
+    pub(super) fn situation(&self) -> String {
+        let list = self.sandbox.json(&["state", "list", "--state", "purlin.db", "-o", "json"]);
+        let rows = list["objects"].as_array().unwrap().iter();
+        let rows: Vec<String> = rows
+            .map(|row| format!("{} {}", row["address"].as_str().unwrap(), row["status"].as_str().unwrap()))
+            .collect();
+        format!("recorded: {}; exist: {}\n", rows.join(", "), self.objects().len())
+    }
+
+    /// The ids of the objects that exist.
+    pub(super) fn objects(&self) -> Vec<String> {
+        let markers = ["started", "release", "peace"];
+        let names = fs::read_dir(self.sandbox.path("world")).unwrap();
+        let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        names.filter(|name| !markers.contains(&name.as_str())).collect()
+    }
+
+    /// The id of the one object that has this text.
+    pub(super) fn id_of(&self, text: &str) -> String {
+        let content = |id: &String| fs::read_to_string(self.sandbox.path("world").join(id)).unwrap();
+        let found: Vec<String> = self.objects().into_iter().filter(|id| content(id) == text).collect();
+        let [id] = &found[..] else { panic!("{found:?}") };
+        id.clone()
+    }
+
+    /// Puts an end to all trouble.
+    pub(super) fn peace(&self) {
+        fs::write(self.sandbox.path("world/peace"), "").unwrap();
+    }
+
+    pub(super) fn war(&self) {
+        fs::remove_file(self.sandbox.path("world/peace")).unwrap();
+    }
+
+    /// Starts an `apply`, and waits until a call of the provider has come to its slow part.
+    pub(super) fn slow(&self) -> Started {
+        let mut running = self.sandbox.start(APPLY);
+        running.until("the call", |_| self.sandbox.path("world/started").exists());
+        running
+    }
+}

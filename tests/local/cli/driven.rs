@@ -1,0 +1,223 @@
+//! Providers as a run drives them: how they are started, stopped and cut, and everything that they can have.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::os::unix::fs::PermissionsExt as _;
+use std::process::{Command, Stdio};
+
+use expect_test::expect;
+
+use super::bench::Bench;
+use super::sandbox::manifest;
+use crate::providers;
+
+#[test]
+fn a_create_that_is_cut_by_our_own_end_is_found_by_a_person() {
+    let bench = Bench::new("corner");
+    bench.resources(&[("bad", "type: corner_trouble, config: { text: t, on_create: slow }")]);
+    let running = bench.slow();
+    running.signal("KILL");
+    running.end();
+    bench.peace();
+    expect![[r#"
+        bad error: a creation was cut off and nobody can tell whether an object was made (hint: set spec.import.id to the object's id to adopt it, or declare that it never happened with `purlin state rm --force`) (at files/resources.yaml:2)
+        recorded: bad creating; exist: 1
+    "#]].assert_eq(&bench.apply());
+    bench.trouble("", &format!(", import: {{ id: {} }}", bench.id_of("t")));
+    expect![[r#"
+        after create finished
+        apart create finished
+        beside create finished
+        recorded: after ready, apart ready, bad ready, beside ready; exist: 2
+    "#]]
+    .assert_eq(&bench.apply());
+}
+
+#[test]
+fn a_stop_waits_then_asks_the_provider_and_keeps_what_it_has_made() {
+    let bench = Bench::new("corner");
+    bench.resources(&[("bad", "type: corner_trouble, config: { text: t, on_create: slow }")]);
+    let mut running = bench.slow();
+    running.signal("INT");
+    running.until("the first answer", |running| running.err().contains("Stopping: no further step starts"));
+    running.signal("INT");
+    running.until("the second answer", |running| running.err().contains("Providers are asked to give up what runs"));
+    let out = bench.sandbox.path("out.txt");
+    assert_eq!(running.end().code(), Some(1));
+    let out = fs::read_to_string(out).unwrap();
+    assert!(out.contains("It was stopped: the object is there"), "{out}");
+    assert!(bench.situation().contains("bad interrupted"), "{}", bench.situation());
+    // It is complete, as reading it shows, so it stays.
+    let id = bench.id_of("t");
+    bench.peace();
+    expect![[r#"
+        bad record finished
+        recorded: bad ready; exist: 1
+    "#]]
+    .assert_eq(&bench.apply());
+    assert_eq!(bench.id_of("t"), id);
+}
+
+#[test]
+fn a_third_signal_leaves_what_runs() {
+    let bench = Bench::new("corner");
+    bench.trouble("on_create: hang", "");
+    let mut running = bench.slow();
+    running.signal("INT");
+    running.until("the first answer", |running| running.err().contains("Stopping: "));
+    running.signal("TERM");
+    running.until("the second answer", |running| running.err().contains("Providers are asked to give up"));
+    running.signal("INT");
+    assert_eq!(running.end().code(), Some(130));
+    assert!(bench.situation().contains("bad creating"), "{}", bench.situation());
+}
+
+#[test]
+fn warnings_of_a_provider_are_told_at_the_object() {
+    let bench = Bench::new("corner");
+    bench.trouble("on_plan: warning", "");
+    let plan = bench.sandbox.json(&["plan", "-f", "files", "-o", "json"]);
+    let warning = &plan["diagnostics"][0];
+    assert_eq!((warning["severity"].as_str(), warning["address"].as_str()), (Some("warning"), Some("bad")), "{plan}");
+    assert_eq!(warning["summary"], "spec.config: It might have failed: but it did not");
+    let ran = bench.sandbox.run(&["apply", "-f", "files", "--yes"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(ran.stderr.contains("It might have failed: but it did not"), "{}", ran.stderr);
+}
+
+#[test]
+fn a_provider_is_started_once_in_a_run() {
+    let bench = Bench::new("corner");
+    let (program, starts) = (bench.sandbox.path("counted"), bench.sandbox.path("starts"));
+    let real = providers::program("corner");
+    fs::write(&program, format!("#!/bin/sh\necho start >> '{}'\nexec '{}'\n", starts.display(), real.display()))
+        .unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    bench.provider(&program.display().to_string());
+    bench.resources(&[("one", "type: corner_thing, config: { name: a }"), ("two", "type: corner_trouble")]);
+    bench.apply();
+    assert_eq!(fs::read_to_string(&starts).unwrap(), "start\n");
+    // Other settings need a process of their own.
+    bench.trouble("", "");
+    bench.apply();
+    assert_eq!(fs::read_to_string(&starts).unwrap().lines().count(), 3);
+}
+
+#[test]
+fn a_provider_in_a_debugger_is_used_instead_of_an_installed_one() {
+    let bench = Bench::new("corner");
+    bench.provider("/nowhere");
+    bench.trouble("", "");
+    let mut debugged = Command::new(providers::program("corner"))
+        .arg("-debug")
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(debugged.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let line = lines.find(|line| line.contains("TF_REATTACH_PROVIDERS=")).unwrap();
+    let text = line.trim().strip_prefix("TF_REATTACH_PROVIDERS='").unwrap().trim_end_matches('\'');
+    let ran = bench.sandbox.run_with(&[("TF_REATTACH_PROVIDERS", text)], &["apply", "-f", "files", "--yes"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert_eq!(bench.objects().len(), 2);
+    assert_eq!(debugged.try_wait().unwrap(), None, "it serves on");
+    debugged.kill().unwrap();
+    debugged.wait().unwrap();
+    let ran = bench.sandbox.run_with(&[("TF_REATTACH_PROVIDERS", "{")], &["plan", "-f", "files"]);
+    assert!(ran.one_error().contains("TF_REATTACH_PROVIDERS cannot be read"), "{ran:?}");
+}
+
+#[test]
+fn every_corner_of_a_provider_goes_through_the_engine() {
+    let bench = Bench::new("corner");
+    let thing = |text: &str, secret: u32| {
+        format!(
+            "type: corner_thing, config: {{ name: n, text: {text}, amount: 123456789012345678901234567890.125, \
+             tags: {{ a: b }}, names: [y, x], any: {{ deep: [1, two, true] }}, password: hunter2, secret_wo: hidden, \
+             secret_wo_version: {secret}, one: {{ key: k }}, many: [{{ key: a }}, {{ key: b, value: v }}], \
+             unordered: [{{ key: b }}, {{ key: a }}], by_key: {{ x: {{ key: k }} }}, rule: [{{ key: r }}] }}"
+        )
+    };
+    let named = "type: corner_identified, config: { region: north, name: n }";
+    let counted = |text: &str| format!("type: corner_counted, config: {{ text: {text} }}");
+    let all = |text: &str, secret: u32| {
+        bench.resources(&[
+            ("thing", &thing(text, secret)),
+            ("reader", "type: terraform_data, config: { input: ['${thing.many[1].made}', '${thing.amount}', '${thing.any.deep[1]}', '${thing.by_key.x.made}'] }"),
+            ("named", named),
+            ("versioned", "type: corner_versioned, config: { title: '${named.id}' }"),
+            ("counted", &counted(text)),
+        ]);
+        if secret > 1 {
+            // It looks for the other when it is planned.
+            let late = "---\napiVersion: purlin.dev/v1alpha1\nkind: Resource\nmetadata: { name: late }\nspec: { type: corner_deferred, config: { needs: '${named.id}' } }\n";
+            bench.sandbox.write("files/late.yaml", late);
+        }
+    };
+    let summary = |told: String| told.lines().filter(|line| !line.contains(" finished")).collect::<Vec<_>>().join("\n");
+    let unchanged = || {
+        let plan = bench.sandbox.json(&["plan", "-f", "files", "-o", "json"]);
+        let changes = plan["changes"].as_array().unwrap().iter().filter(|change| change["action"] != "NoOp");
+        let left: Vec<_> = changes.map(|change| (&change["address"], &change["action"], &change["reason"])).collect();
+        assert!(left.is_empty(), "{left:?} {}", plan["diagnostics"]);
+    };
+    all("t", 1);
+    expect!["recorded: counted ready, named ready, reader ready, thing ready, versioned ready; exist: 2"]
+        .assert_eq(&summary(bench.apply()));
+    unchanged();
+    let shown = bench.sandbox.ok(&["state", "show", "thing", "-f", "files", "-o", "json"]);
+    assert!(shown.contains("123456789012345678901234567890.125") && shown.contains("\"secret_length\":6"), "{shown}");
+    assert!(!shown.contains("hunter2") && !shown.contains("hidden"), "{shown}");
+    let reader = bench.sandbox.ok(&["state", "show", "reader", "-f", "files", "-o", "json"]);
+    assert!(reader.contains("\"made\"") && reader.contains("\"two\""), "{reader}");
+
+    // In place, with private data that come through and a write-only value that is sent again.
+    all("u", 2);
+    expect!["recorded: counted ready, late ready, named ready, reader ready, thing ready, versioned ready; exist: 2"]
+        .assert_eq(&summary(bench.apply()));
+    all("v", 2);
+    bench.apply();
+    unchanged();
+    let counted = bench.sandbox.ok(&["state", "show", "counted", "-f", "files", "-o", "json"]);
+    assert!(counted.contains("\"updates\":2"), "{counted}");
+
+    // Somebody changes an object, and takes another away.
+    let id = bench.id_of("v");
+    fs::write(bench.sandbox.path("world").join(&id), "drifted").unwrap();
+    fs::remove_file(bench.sandbox.path("world/north-n")).unwrap();
+    bench.apply();
+    assert_eq!(bench.id_of("v"), id);
+    unchanged();
+    bench.sandbox.ok(&["destroy", "-f", "files", "--yes"]);
+    assert_eq!(bench.situation(), "recorded: ; exist: 0\n");
+}
+
+#[test]
+fn what_only_old_providers_do_is_tolerated_and_comes_to_rest() {
+    let bench = Bench::new("legacy");
+    let thing = |name: &str, text: &str| {
+        format!(
+            "type: legacy_thing, config: {{ name: {name}, text: {text}, casing: MiXed, document: '{{ \"a\":  1 }}', \
+             size: 0.1, password: hunter2, tags: {{ a: b }}, one: [{{ key: k }}], many: [{{ key: a }}, {{ key: b, port: 8080 }}], \
+             unordered: [{{ key: b }}, {{ key: a }}], as_attribute: [{{ key: z, value: w, port: 1 }}] }}"
+        )
+    };
+    let rest = |expected: &[&str]| {
+        let plan = bench.sandbox.json(&["plan", "-f", "files", "-o", "json"]);
+        let changes = plan["changes"].as_array().unwrap().iter().filter(|change| change["action"] != "NoOp");
+        let left: Vec<_> = changes.map(|change| change["action"].as_str().unwrap().to_owned()).collect();
+        assert_eq!(left, expected, "{plan}");
+    };
+    for (name, text, actions) in [("n", "t", ["Create"]), ("n", "u", ["Update"]), ("m", "u", ["Replace"])] {
+        bench.resources(&[("thing", &thing(name, text))]);
+        rest(&actions);
+        bench.apply();
+        rest(&[]);
+    }
+    assert_eq!(bench.objects().len(), 1);
+    let shown = bench.sandbox.ok(&["state", "show", "thing", "-f", "files", "-o", "json"]);
+    assert!(shown.contains("\"mixed\"") && !shown.contains("hunter2"), "{shown}");
+    bench.sandbox.write("files/resources.yaml", &manifest("other", &[]));
+    bench.apply();
+    assert_eq!(bench.situation(), "recorded: other ready; exist: 0\n");
+}

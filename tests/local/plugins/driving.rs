@@ -1,0 +1,140 @@
+//! The driver of providers: how it uses their processes.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::SignedDuration;
+use purlin::driver::{CallContext, Driver, Preparation, ProviderOptions, Providers};
+use purlin::install::{InstallOptions, Installer};
+use purlin::model::{Provider, ProviderUse, Value};
+use purlin::process::Clock;
+use tempfile::TempDir;
+
+use super::gone;
+use crate::kit::ManualClock;
+use crate::providers;
+
+/// The driver with the provider `corner`, whose starts are counted.
+struct Bench {
+    folder: TempDir,
+    clock: Arc<ManualClock>,
+    providers: Providers,
+    provider: Arc<Provider>,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let program = folder.path().join("corner");
+        let text = format!(
+            "#!/bin/sh\necho $$ >> '{}'\nexec '{}'\n",
+            folder.path().join("pids").display(),
+            providers::program("corner").display()
+        );
+        fs::write(&program, text).unwrap();
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        let provider = serde_json::json!({
+            "name": "corner", "source": "registry.opentofu.org/purlin/corner", "package": {"path": program},
+        });
+        let clock = Arc::new(ManualClock::new());
+        let installer = Arc::new(Installer::new(InstallOptions::from_environment()));
+        let launcher = env!("CARGO_BIN_EXE_purlin").into();
+        let options = ProviderOptions { launcher, ..ProviderOptions::new(installer) };
+        let providers = Providers::new(options, Arc::clone(&clock) as _);
+        Self { folder, clock, providers, provider: Arc::new(serde_json::from_value(provider).unwrap()) }
+    }
+
+    /// The processes that were started, the last one last.
+    fn started(&self) -> Vec<u32> {
+        let pids = fs::read_to_string(self.folder.path().join("pids")).unwrap_or_default();
+        pids.lines().map(|line| line.parse().unwrap()).collect()
+    }
+
+    fn last(&self) -> u32 {
+        *self.started().last().unwrap()
+    }
+
+    async fn prepare(&self) {
+        let needed = std::slice::from_ref(&self.provider);
+        self.providers.prepare(Preparation { namespace: None, version: 0, needed, current: &[], settled: &[] }).await;
+        assert!(self.providers.fault(&self.provider).is_none());
+    }
+
+    fn context(&self, limit: Duration) -> CallContext {
+        let settings = Value::map([("folder", Value::from(self.folder.path().to_str().unwrap()))]);
+        CallContext {
+            type_name: "corner_trouble".into(),
+            namespace: "shop".into(),
+            address: "web".into(),
+            provider: Some(Arc::new(ProviderUse::new("corner".into(), Arc::clone(&self.provider), settings))),
+            service_account: "".into(),
+            deadline: self.clock.now() + SignedDuration::try_from(limit).unwrap(),
+            operation_id: "".into(),
+        }
+    }
+
+    /// One call.
+    async fn call(&self) {
+        let context = self.context(Duration::from_mins(1));
+        self.providers.validate(&context, &Value::map::<&str>([])).await.unwrap();
+    }
+
+    fn signal(&self, signal: rustix::process::Signal) {
+        let process = rustix::process::Pid::from_raw(self.last().cast_signed()).unwrap();
+        rustix::process::kill_process(process, signal).unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_process_is_asked_then_configured_and_ends_when_nobody_needs_it() {
+    let bench = Bench::new();
+    bench.prepare().await;
+    bench.call().await;
+    assert_eq!(bench.started().len(), 1);
+    bench.clock.advance(Duration::from_mins(4));
+    bench.call().await;
+    assert_eq!(bench.started().len(), 1);
+    bench.clock.advance(Duration::from_mins(6));
+    gone(bench.last()).await;
+    bench.call().await;
+    assert_eq!(bench.started().len(), 2);
+    // One that is used all the time ends at last.
+    bench.clock.advance(Duration::from_hours(25));
+    gone(bench.last()).await;
+    bench.call().await;
+    assert_eq!(bench.started().len(), 3);
+    bench.providers.close().await;
+    gone(bench.last()).await;
+}
+
+#[tokio::test]
+async fn a_process_that_nobody_configures_ends_too() {
+    let bench = Bench::new();
+    bench.prepare().await;
+    bench.clock.advance(Duration::from_mins(6));
+    gone(bench.last()).await;
+    bench.call().await;
+    assert_eq!(bench.started().len(), 2);
+    bench.providers.close().await;
+}
+
+#[tokio::test]
+async fn a_process_that_is_gone_or_answers_nothing_any_more_is_replaced() {
+    let bench = Bench::new();
+    bench.prepare().await;
+    bench.call().await;
+    bench.signal(rustix::process::Signal::KILL);
+    gone(bench.last()).await;
+    bench.call().await;
+    assert_eq!(bench.started().len(), 2);
+    bench.signal(rustix::process::Signal::STOP);
+    let context = bench.context(Duration::from_secs(1));
+    let error = bench.providers.validate(&context, &Value::map::<&str>([])).await.unwrap_err();
+    assert!(error.message.contains("did not answer ValidateResourceConfig within"), "{}", error.message);
+    gone(bench.last()).await;
+    bench.call().await;
+    assert_eq!(bench.started().len(), 3);
+    bench.providers.close().await;
+}
