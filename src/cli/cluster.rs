@@ -455,5 +455,10 @@ mod tests {
         resource.metadata.finalizers = Some(vec!["other".to_owned(), api::FINALIZER.to_owned()]);
         let patch = release_patch(&resource).unwrap();
         assert_eq!(patch["metadata"]["finalizers"], json!(["other"]));
+        let mut settings = ObjectMeta::default();
+        assert_eq!(without_finalizer(&settings, api::IN_USE), None);
+        settings.finalizers = Some(vec![api::IN_USE.to_owned(), "other".to_owned()]);
+        let patch = without_finalizer(&settings, api::IN_USE).unwrap();
+        assert_eq!(patch["metadata"]["finalizers"], json!(["other"]));
     }
 }

@@ -405,12 +405,16 @@ fn a_controller_that_starts_again_installs_the_very_same_package() {
     assert_eq!(settings(&ns, "pets").unwrap()["status"]["version"], "3.1.0");
     assert_eq!(status()["lock"], first["lock"]);
     delete_all(&ns);
+    wait_until("the ProviderConfig is free", LIMIT, || settings(&ns, "pets").unwrap()["status"]["users"] == 0);
+    let accepted = settings(&ns, "pets").unwrap()["status"].clone();
     controller.terminate(plane());
 
     // The same version with another content is somebody else's.
     publish_package(&mirror, "3.1.0", "changed");
     let mut controller = Controller::start(plane());
     let refused = ready("ProviderNotReady");
+    // Settings that were accepted are not tried again only because the process is a new one.
+    assert_eq!(settings(&ns, "pets").unwrap()["status"], accepted);
     let message = refused["conditions"][0]["message"].as_str().unwrap();
     assert!(message.contains("3.1.0") && message.contains("is not one that is locked"), "{message}");
     assert_eq!(refused["lock"], first["lock"]);

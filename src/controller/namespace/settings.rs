@@ -6,18 +6,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ObjectReference;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
 use tokio::time::Instant;
 
 use super::{Chore, NamespaceTask};
+use crate::api::conditions::ConditionType;
 use crate::api::{self, IN_USE, ProviderConfigStatus};
 use crate::controller::index::{Event, SettingsMeta, SettingsView};
 use crate::controller::settings::{Trial, notes, status};
 use crate::controller::summarize::Note;
 use crate::controller::{retry, watch};
 use crate::load::Interner;
-use crate::model::ProviderUse;
+use crate::model::{ProviderUse, Reason};
 
 /// How long what happens is gathered before all settings are looked at: that costs a look at every Resource.
 const GATHERED: Duration = Duration::from_millis(200);
@@ -33,6 +35,9 @@ pub(super) struct Settings {
 #[derive(Debug)]
 struct Known {
     uid: Arc<str>,
+    /// Its status says of the present generation that the provider has accepted it. So a controller that starts again
+    /// need not start every provider of every namespace only to see that.
+    was_accepted: bool,
     /// The settings that were tried, or are being tried.
     tried: Option<Arc<ProviderUse>>,
     trial: Trial,
@@ -81,7 +86,16 @@ impl NamespaceTask {
         if known.uid != view.meta.uid {
             *known = Known::of(&view.meta);
         }
+        let is_current = view.meta.status.observed_generation == view.meta.generation;
+        if is_current && matches!(view.settled, Err((Reason::Waiting, _))) {
+            // The inputs are just being read. What was known of them a moment ago stands.
+            return;
+        }
         let wanted = view.settled.as_ref().ok();
+        if std::mem::take(&mut known.was_accepted) {
+            known.tried = wanted.cloned();
+            known.trial = Trial::Accepted { version: view.meta.status.version.clone() };
+        }
         if known.tried.as_ref() != wanted {
             (known.tried, known.trial, known.failures, known.again) = (None, Trial::Open, 0, None);
         }
@@ -219,8 +233,13 @@ impl Settings {
 
 impl Known {
     fn of(meta: &SettingsMeta) -> Self {
+        let is_current = meta.status.observed_generation == meta.generation;
+        let accepted = |condition: &Condition| {
+            condition.type_ == ConditionType::Ready.as_str() && condition.reason == Reason::Available.as_str()
+        };
         Self {
             uid: meta.uid.clone(),
+            was_accepted: is_current && meta.status.conditions.iter().any(accepted),
             tried: None,
             trial: Trial::Open,
             is_tried: false,
