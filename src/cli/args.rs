@@ -298,6 +298,9 @@ pub struct TreeArgs {
     pub name: Option<String>,
     #[command(flatten)]
     pub target: TargetArgs,
+    /// How to print.
+    #[arg(short = 'o', long, value_enum, default_value_t = Format::Text)]
+    pub output: Format,
 }
 
 /// `purlin import`.

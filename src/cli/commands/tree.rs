@@ -3,9 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
+use serde_json::{Value as Json, json};
+
 use crate::api;
-use crate::cli::args::TreeArgs;
+use crate::cli::args::{Format, TreeArgs};
 use crate::cli::failure::{Exit, Failure};
+use crate::cli::json::{self, FORMAT_VERSION};
 use crate::cli::options::{Files, Planning, Target, names};
 use crate::cli::output::{Console, Paint};
 use crate::cli::situation::{Purpose, is_change};
@@ -40,6 +43,10 @@ pub async fn run(args: TreeArgs, console: Console) -> anyhow::Result<Exit> {
     }
     if let Some(name) = args.name.filter(|_| roots.is_empty()) {
         return Err(Failure::hinted(format!("there is no object `{name}`"), "`purlin get` lists all of them"));
+    }
+    if args.output == Format::Json {
+        console.result(|out| json::line(out, &listed(&entries, &roots)))?;
+        return Ok(Exit::Success);
     }
     if roots.is_empty() {
         console.notice("There are no objects.");
@@ -78,6 +85,15 @@ fn reach(entries: &Entries, from: &str, reached: &mut BTreeSet<String>) {
             open.extend(entries.get(&address).into_iter().flat_map(|entry| entry.dependencies.iter().cloned()));
         }
     }
+}
+
+/// The roots and all that they depend on, each object once.
+fn listed(entries: &Entries, roots: &[String]) -> Json {
+    let mut reached = BTreeSet::new();
+    roots.iter().for_each(|root| reach(entries, root, &mut reached));
+    let object = |(address, entry): (&String, &Entry)| json!({"address": address, "state": entry.state, "isGood": entry.is_good, "dependencies": entry.dependencies});
+    let objects: Vec<Json> = entries.iter().filter(|(address, _)| reached.contains(*address)).map(object).collect();
+    json!({"formatVersion": FORMAT_VERSION, "roots": roots, "objects": objects})
 }
 
 struct Picture<'e> {
@@ -203,6 +219,23 @@ mod tests {
                └─ b  ready (as above)
         "#]]
         .assert_eq(&drawn(edges, None));
+    }
+
+    #[test]
+    fn a_list_has_each_object_once_and_nothing_that_was_not_asked_for() {
+        let entry = |dependencies: &[&str]| Entry {
+            state: "ready".to_owned(),
+            is_good: true,
+            dependencies: dependencies.iter().map(|&text| text.to_owned()).collect(),
+        };
+        let entries: Entries = [("a", entry(&["b"])), ("b", entry(&["none"])), ("c", entry(&["b"]))]
+            .map(|(n, e)| (n.to_owned(), e))
+            .into();
+        let object = |name: &str, below: &str| json!({"address": name, "state": "ready", "isGood": true, "dependencies": [below]});
+        assert_eq!(
+            listed(&entries, &roots(&entries, Some("a"))),
+            json!({"formatVersion": "1", "roots": ["a"], "objects": [object("a", "b"), object("b", "none")]})
+        );
     }
 
     #[test]

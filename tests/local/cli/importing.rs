@@ -72,6 +72,12 @@ fn a_tree_has_what_objects_depend_on_below_them() {
     assert_eq!(sandbox.ok(&["tree", "-f", "files"]), expected);
     sandbox.ok(&["apply", "-f", "files", "--yes"]);
     assert_eq!(sandbox.ok(&["tree", "b"]), "b  ready\n└─ a  ready\n");
+    let json: serde_json::Value = serde_json::from_str(&sandbox.ok(&["tree", "b", "-o", "json"])).unwrap();
+    assert_eq!(json["roots"], serde_json::json!(["b"]));
+    assert_eq!(
+        json["objects"][1],
+        serde_json::json!({"address": "b", "state": "ready", "isGood": true, "dependencies": ["a"]})
+    );
     sandbox.run(&["tree", "none"]).one_error();
 }
 
