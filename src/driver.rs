@@ -22,8 +22,8 @@ use jiff::Timestamp;
 
 use crate::install::Locked;
 use crate::model::{
-    Address, Diagnostics, DriverError, ObjectState, PlanRequest, PlanResponse, Provider, ProviderUse, RecordedObject,
-    Schema, Value,
+    Address, Diagnostics, DriverError, ErrorKind, ObjectState, PlanRequest, PlanResponse, Provider, ProviderUse,
+    RecordedObject, Schema, Value,
 };
 
 pub use kubernetes_object::KubernetesObject;
@@ -230,6 +230,21 @@ pub trait Driver: Send + Sync {
         context: &'a CallContext,
         id: &'a str,
     ) -> BoxFuture<'a, Result<Option<ObjectState>, DriverError>>;
+
+    /// The same by the identity that its provider gives it: a map of what the type is identified by.
+    fn import_by_identity<'a>(
+        &'a self,
+        context: &'a CallContext,
+        _identity: &'a Value,
+    ) -> BoxFuture<'a, Result<Option<ObjectState>, DriverError>> {
+        let error = DriverError {
+            kind: ErrorKind::InvalidConfig,
+            message: format!("objects of the type `{}` have no identity", context.type_name),
+            path: None,
+            hint: Some("write `import.id`".to_owned()),
+        };
+        Box::pin(async { Err(error) })
+    }
 
     /// The configuration that an object may have come from, for a manifest of it; `None`: the driver leaves that to its
     /// schema.

@@ -152,7 +152,7 @@ mod tests {
         }
         let mut found = Vec::new();
         walk(&schema(), "", &mut found);
-        assert_eq!(found, [".spec.config", ".spec.forEach", ".status.attributes"]);
+        assert_eq!(found, [".spec.config", ".spec.forEach", ".spec.import.identity", ".status.attributes"]);
     }
 
     #[test]

@@ -356,10 +356,16 @@ pub enum DriftAction {
 
 /// An existing object to manage from now on.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(extend("oneOf" = [{"required": ["id"]}, {"required": ["identity"]}]))]
 pub struct Import {
     /// The provider's id of the object, as its documentation says for `terraform import`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 4096))]
-    pub id: String,
+    pub id: Option<String>,
+    /// What the provider identifies the object by, for types that have an identity: its attributes by name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::free_atomic_map")]
+    pub identity: Option<serde_json::Value>,
 }
 
 /// How long the provider's calls may take, as `30m` or `1h30m`.

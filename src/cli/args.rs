@@ -309,7 +309,11 @@ pub struct ImportArgs {
     /// Where the object is to be recorded: the address of a manifest, or a name for a new one.
     pub address: String,
     /// The id of the object, as its type has it: `v1/ConfigMap/shop/site` for `kubernetes_object`.
-    pub id: String,
+    #[arg(required_unless_present = "identity")]
+    pub id: Option<String>,
+    /// What the provider identifies the object by, instead of an id: a JSON object, for types that have an identity.
+    #[arg(long, value_name = "JSON", conflicts_with = "id", value_parser = identity)]
+    pub identity: Option<serde_json::Value>,
     #[command(flatten)]
     pub target: TargetArgs,
     /// The type, when there is no manifest yet: then one is printed.
@@ -565,4 +569,12 @@ pub enum LogFormat {
     Json,
     /// For people.
     Text,
+}
+
+fn identity(text: &str) -> Result<serde_json::Value, String> {
+    match serde_json::from_str(text) {
+        Ok(serde_json::Value::Object(map)) if !map.is_empty() => Ok(map.into()),
+        Ok(_) => Err("write a JSON object with the attributes of the identity".to_owned()),
+        Err(error) => Err(error.to_string()),
+    }
 }

@@ -278,6 +278,18 @@ impl Driver for Providers {
         harmless!(self, context, hush(None, None), import(id))
     }
 
+    fn import_by_identity<'a>(
+        &'a self,
+        context: &'a CallContext,
+        identity: &'a Value,
+    ) -> BoxFuture<'a, Result<Option<ObjectState>, DriverError>> {
+        async move {
+            let called = self.object(context).await?;
+            called.masked(called.import_by_identity(identity).await)
+        }
+        .boxed()
+    }
+
     fn reconstruct<'a>(
         &'a self,
         context: &'a CallContext,

@@ -13,7 +13,7 @@ use super::engine::Call;
 use super::{mask, publish};
 use crate::driver::{CallContext, Driver, Preparation, Reconstructed, Registry};
 use crate::execute::Engine;
-use crate::load::{Config, ProviderSpec, Timeouts};
+use crate::load::{Config, ImportRequest, ProviderSpec, Timeouts};
 use crate::model::{
     Address, Diagnostics, DriverError, ErrorKind, ObjectState, PlanRequest, PlanResponse, Provider, ProviderUse,
     Recorded, Schema, Severity, Value,
@@ -169,8 +169,11 @@ async fn answer(engine: &Engine, config: &Config, recorded: &Recorded, ask: Ask)
     let context = engine.call_context(&call, timeout);
     let read_by = || read_by(config, recorded, &ask.address);
     let reply = match ask.question {
-        Question::Import(id) => match driver.configuration(&context).await {
-            Ok(configuration) => Reply::Object(driver.import(&context, &id).await.map(checked_object), configuration),
+        Question::Import(request) => match driver.configuration(&context).await {
+            Ok(configuration) => {
+                let found = found(driver.as_ref(), &context, &request).await;
+                Reply::Object(found.map(checked_object), configuration)
+            }
             Err(error) => Reply::Object(Err(error), Arc::from("")),
         },
         Question::Read(object) => match driver.configuration(&context).await {
@@ -202,6 +205,18 @@ fn read_by<'a>(config: &'a Config, recorded: &'a Recorded, address: &Address) ->
     others.chain([instance.inputs.values()]).collect()
 }
 
+/// Finds an existing object by what an import says of it.
+pub(super) async fn found(
+    driver: &dyn Driver,
+    context: &CallContext,
+    request: &ImportRequest,
+) -> Result<Option<ObjectState>, DriverError> {
+    match request {
+        ImportRequest::Id(id) => driver.import(context, id).await,
+        ImportRequest::Identity(identity) => driver.import_by_identity(context, identity).await,
+    }
+}
+
 /// An existing object that no manifest describes.
 #[derive(Debug)]
 pub struct Unmanaged {
@@ -211,7 +226,7 @@ pub struct Unmanaged {
     pub config: Option<Reconstructed>,
 }
 
-/// Reads an existing object by its id, as `address` would manage it. `None`: there is none.
+/// Reads an existing object as `address` would manage it. `None`: there is none.
 ///
 /// # Errors
 /// Those of the driver.
@@ -221,7 +236,7 @@ pub async fn import(
     address: &Address,
     type_name: &Arc<str>,
     provider: Option<&Arc<ProviderUse>>,
-    id: &str,
+    request: &ImportRequest,
 ) -> Result<Option<Unmanaged>, DriverError> {
     let missing = || DriverError {
         kind: ErrorKind::Terminal,
@@ -232,7 +247,7 @@ pub async fn import(
     let driver = engine.drivers.get(type_name).ok_or_else(missing)?;
     let call = Call { type_name, namespace, address, provider, service_account: &Arc::from("") };
     let context = engine.call_context(&call, Timeouts::default().read);
-    let Some(state) = checked_object(driver.import(&context, id).await?) else { return Ok(None) };
+    let Some(state) = checked_object(found(driver.as_ref(), &context, request).await?) else { return Ok(None) };
     let config = driver.reconstruct(&context, &state.value).await?;
     Ok(Some(Unmanaged { state, config }))
 }

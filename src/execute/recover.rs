@@ -226,10 +226,10 @@ impl Attempt<'_> {
             return Recovery::Held(Held { reason: Reason::CreateOutcomeUnknown, message: message.into() }, None);
         };
         let context = self.context(&planned.recorded, self.timeouts().read);
-        match self.driver.import(&context, &import.id).await {
+        match super::consult::found(self.driver, &context, import).await {
             Err(error) => self.later(&error.into()),
             Ok(None) => {
-                let message = format!("no object with the id `{}` of spec.import.id exists", import.id);
+                let message = format!("no object `{import}` of spec.import exists");
                 Recovery::Held(Held { reason: Reason::ImportNotFound, message }, None)
             }
             Ok(object) => self.adopt_or_restore(planned, object).await,

@@ -17,7 +17,7 @@ use super::{
 };
 use crate::api;
 use crate::load::expression::Variable;
-use crate::model::{Address, Diagnostic, Diagnostics, HookKind, Path, Reason};
+use crate::model::{Address, Diagnostic, Diagnostics, HookKind, Path, Reason, Value};
 
 pub(super) use inputs::{DraftInput, DraftKeyRef};
 pub(super) use provider::{DraftProvider, DraftProviderConfig};
@@ -54,6 +54,7 @@ pub(super) struct Draft {
     pub(super) drift_action: DriftAction,
     pub(super) drift_interval: Option<Arc<str>>,
     pub(super) import: Option<Arc<str>>,
+    pub(super) import_identity: Option<Tree>,
     pub(super) service_account: Arc<str>,
     pub(super) suspended: bool,
     /// Create, update, delete, read.
@@ -108,7 +109,12 @@ pub fn from_api(resource: &api::Resource, default_service_account: &Arc<str>, in
             api::DriftAction::Ignore => DriftAction::Ignore,
         },
         drift_interval: spec.drift.as_ref().and_then(|drift| drift.interval.as_deref()).map(Arc::from),
-        import: spec.import.as_ref().map(|import| import.id.as_str().into()),
+        import: spec.import.as_ref().and_then(|import| import.id.as_deref()).map(Arc::from),
+        import_identity: spec
+            .import
+            .as_ref()
+            .and_then(|import| import.identity.as_ref())
+            .map(|identity| Tree::from_json(identity, interner)),
         service_account: spec
             .service_account_name
             .as_deref()
@@ -167,6 +173,7 @@ impl Draft {
         self.problems.extend(faults);
         let moved_from = self.moved_from();
         let repetition = self.repetition(interner);
+        let import = self.import(interner);
         let (template, mut references, faults) = self.template(config, interner);
         self.problems.extend(faults);
         let mut conditions = |written: &mut Vec<Written>, moment| {
@@ -237,7 +244,7 @@ impl Draft {
             hooks,
             deletion_policy: self.deletion_policy,
             drift,
-            import: self.import.map(|id| ImportRequest { id }),
+            import,
             service_account: self.service_account,
             suspended: self.suspended,
             timeouts,
@@ -278,6 +285,24 @@ impl Draft {
             let what = "it is an expression, and what is imported must be known at once";
             self.problem(Reason::InvalidManifest, spec(&["import", "id"]), what, "write the id itself");
         }
+    }
+
+    /// `import`: by an id or by an identity.
+    fn import(&mut self, interner: &mut Interner) -> Option<ImportRequest> {
+        let Some(tree) = self.import_identity.take() else { return self.import.take().map(ImportRequest::Id) };
+        let at = spec(&["import", "identity"]);
+        if self.import.is_some() {
+            let hint = "keep one of them";
+            self.problem(Reason::InvalidManifest, spec(&["import"]), "`id` is given beside `identity`", hint);
+        }
+        let (template, _, faults) = Template::parse(&tree, &at, &[], interner);
+        self.problems.extend(faults);
+        let identity = template.as_literal().filter(|identity| matches!(identity, Value::Map(map) if !map.is_empty()));
+        if identity.is_none() {
+            let hint = "write a map of the attributes by which the provider identifies the object";
+            self.problem(Reason::InvalidManifest, at, "it is no map of known values", hint);
+        }
+        Some(ImportRequest::Identity(identity.cloned().unwrap_or_default()))
     }
 
     /// What the API server lets through and nobody can count by. What is recorded stays while it is so.
@@ -395,14 +420,14 @@ impl Draft {
             problems.push(Diagnostic::general(Reason::InvalidExpression, what).at(spec(&["enabledWhen"])).hint(hint));
         }
         let enabled = match (self.enabled, &self.enabled_when) {
-            (Some(false), _) => Some(Template::literal(crate::model::Value::Bool(false))),
+            (Some(false), _) => Some(Template::literal(Value::Bool(false))),
             (_, Some(text)) => {
                 let tree = Tree { line: 0, node: Node::String(text.clone()) };
                 Some(parse(problems, "enabledWhen", &tree, interner))
             }
             _ => None,
         };
-        if repeat.is_some() && self.import.is_some() {
+        if repeat.is_some() && (self.import.is_some() || self.import_identity.is_some()) {
             let hint = "leave `import` out, or describe the object with a Resource of its own";
             let what = "a family cannot take over one object";
             self.problem(Reason::InvalidManifest, spec(&["import"]), what, hint);

@@ -321,11 +321,12 @@ impl Reading<'_> {
                     for entry in self.entries(value, &at) {
                         match entry.key.as_ref() {
                             "id" => draft.import = self.text(&entry.value, &["spec", "import", "id"]),
-                            _ => self.unknown(entry, &at, &["id"]),
+                            "identity" => draft.import_identity = Some(entry.value.clone()),
+                            _ => self.unknown(entry, &at, &["id", "identity"]),
                         }
                     }
                     // Whoever writes `import` does not want a new object.
-                    if matches!(value.node, Node::Map(_)) {
+                    if matches!(value.node, Node::Map(_)) && draft.import_identity.is_none() {
                         draft.import.get_or_insert_default();
                     }
                 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::load::ImportRequest;
 use crate::model::{
     Address, Diagnostics, DriverError, ObjectState, PlanRequest, PlanResponse, Provider, ProviderUse, Record,
     RecordedObject, Schema, Value,
@@ -32,7 +33,7 @@ pub struct Ask {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Question {
     /// Read an object that is to be imported.
-    Import(Arc<str>),
+    Import(ImportRequest),
     /// Read a recorded object (current or leftover).
     Read(Arc<RecordedObject>),
     /// Whether any of the copies that a record names is not as it was written.

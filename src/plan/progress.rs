@@ -6,7 +6,7 @@ use super::draft::{Block, Draft};
 use super::scene::{Id, Scene};
 use super::seen::Seen;
 use super::{Mode, Question, Refresh, Reply, drift, ignore, leaving, marks, preflight, wanted};
-use crate::load::DriftAction;
+use crate::load::{DriftAction, ImportRequest};
 use crate::model::{
     DeposedKey, Diagnostic, Drift, DriverError, ObjectState, ObjectStatus, Path, PlanResponse, ProviderUse, Reason,
     RecordedObject, Schema, Value,
@@ -234,11 +234,14 @@ impl Progress {
                 return Next::Evaluate;
             }
             Ok(None) => {
-                let import = wanted::import_of(scene, id).unwrap_or_default();
+                let (field, import) = match wanted::import_of(scene, id) {
+                    Some(import @ ImportRequest::Identity(_)) => ("identity", import.to_string()),
+                    import => ("id", import.map_or_else(String::new, |import| import.to_string())),
+                };
                 let what = format!("the object to import does not exist: `{import}`");
-                let hint = "correct `spec.import.id`, or remove `spec.import` to create a new object";
+                let hint = format!("correct `spec.import.{field}`, or remove `spec.import` to create a new object");
                 let missing = Diagnostic::error(subject.address, Reason::ImportNotFound, what).hint(hint);
-                Block::broken(missing.at(Path::default().name("spec").name("import").name("id")))
+                Block::broken(missing.at(Path::default().name("spec").name("import").name(field)))
             }
             Err(error) => Block::failed(subject.address, "the object to import could not be read", error),
         };

@@ -13,7 +13,7 @@ use super::progress::{Next, Progress, Refreshed, Replacement, Topic, decided, ma
 use super::scene::{Id, Scene, Subject};
 use super::seen::{Evaluate, Seen};
 use super::{Mode, Question, agree, contract, draw, drift, hooks, ignore, trigger};
-use crate::load::{DriftAction, Instance, Reference};
+use crate::load::{DriftAction, ImportRequest, Instance, Reference};
 use crate::model::{
     Action, Diagnostic, Diagnostics, Drift, DriverError, ObjectStatus, Path, PlanRequest, PlanResponse, Reason,
     RecordedObject, Severity, Value,
@@ -21,9 +21,9 @@ use crate::model::{
 
 /// The id to import the object by, when it has no object yet. It is ignored once there is one, and while a replacement
 /// is pending: then the id names the object that was destroyed.
-pub(super) fn import_of(scene: &Scene<'_>, id: Id) -> Option<Arc<str>> {
+pub(super) fn import_of(scene: &Scene<'_>, id: Id) -> Option<ImportRequest> {
     let subject = scene.subjects[id];
-    let import = subject.instance?.import.as_ref()?.id.clone();
+    let import = subject.instance?.import.clone()?;
     let unknown_outcome =
         scene.options.held.get(subject.address).is_some_and(|held| held.reason == Reason::CreateOutcomeUnknown);
     let free = subject.record.is_none_or(|record| {

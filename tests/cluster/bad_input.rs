@@ -52,6 +52,10 @@ fn the_api_server_refuses_at_once_what_it_can() {
         let message = refused(&ns, &data("item", "one", repetition));
         assert!(message.contains(told), "{repetition}: {message}");
     }
+    for import in ["{}", "{ id: a, identity: { name: a } }", "{ identity: a }"] {
+        let message = refused(&ns, &data("item", "one", &format!("import: {import}")));
+        assert!(message.contains("spec.import"), "{import}: {message}");
+    }
     let blind = data("item", "one", "managementPolicies: [Create]");
     assert!(refused(&ns, &blind).contains("Observe"));
     plane.apply(&["-n", &ns], &data("item", "one", ""));

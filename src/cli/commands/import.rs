@@ -34,7 +34,7 @@ pub async fn run(args: ImportArgs, console: Console) -> anyhow::Result<Exit> {
         let hint = "set `spec.import.id` in the Resource; or name files with -f";
         return Err(Failure::hinted("`purlin import` works on files", hint));
     };
-    if args.id.is_empty() {
+    if args.id.as_deref() == Some("") {
         return Err(Failure::hinted("the id is empty", "the documentation of the type says what its ids look like"));
     }
     files.require_sources("import")?;
@@ -44,13 +44,21 @@ pub async fn run(args: ImportArgs, console: Console) -> anyhow::Result<Exit> {
             format!("`{address}` has a manifest, so none is printed"),
             "leave --type and --out away",
         )),
-        true => record(&files, &address, &args.id, console).await,
+        true => record(&files, &address, &requested(&args), console).await,
         false => print(&files, &address, &args, console).await,
     }
 }
 
+/// By what the object is found.
+fn requested(args: &ImportArgs) -> ImportRequest {
+    match &args.identity {
+        Some(identity) => ImportRequest::Identity(Value::from_json(identity.clone())),
+        None => ImportRequest::Id(args.id.as_deref().unwrap_or_default().into()),
+    }
+}
+
 /// Takes the object into the record, and tells what the next apply would do.
-async fn record(files: &Files, address: &Address, id: &str, console: Console) -> anyhow::Result<Exit> {
+async fn record(files: &Files, address: &Address, request: &ImportRequest, console: Console) -> anyhow::Result<Exit> {
     let mut session = local::open(files, Limits::default(), console).await?;
     let earlier = session.situation.recorded.get(address).cloned();
     if earlier.as_ref().is_some_and(|stored| stored.record.has_objects() || stored.record.intent.is_some()) {
@@ -59,7 +67,7 @@ async fn record(files: &Files, address: &Address, id: &str, console: Console) ->
     }
     let planning = Planning { targets: [address.clone()].into(), ..Planning::default() };
     let config = Arc::clone(&session.situation.config);
-    session.situation.config = Arc::new(importing(&config, address, id));
+    session.situation.config = Arc::new(importing(&config, address, request));
     let planned = session.situation.plan(&session.engine, &planning, Purpose::default()).await?;
     let Some(object) = imported(&planned, address) else {
         let concerns = |found: &&crate::model::Diagnostic| found.address.as_ref().is_none_or(|other| other == address);
@@ -79,10 +87,10 @@ async fn record(files: &Files, address: &Address, id: &str, console: Console) ->
 }
 
 /// The configuration, with the object to be imported instead of made.
-fn importing(config: &Config, address: &Address, id: &str) -> Config {
+fn importing(config: &Config, address: &Address, request: &ImportRequest) -> Config {
     let mut config = config.clone();
     if let Some(instance) = config.instances.get_mut(address) {
-        let import = Some(ImportRequest { id: id.into() });
+        let import = Some(request.clone());
         *instance = Arc::new(Instance { import, suspended: false, ..instance.as_ref().clone() });
     }
     config
@@ -127,30 +135,30 @@ async fn print(files: &Files, address: &Address, args: &ImportArgs, console: Con
         let message = format!("there is no manifest of `{address}`, and none can be printed for an instance");
         return Err(Failure::hinted(message, "write the manifest of the family first"));
     }
-    let type_name = args
-        .type_name
-        .clone()
-        .or_else(|| kubernetes_object::is_import_id(&args.id).then(|| kubernetes_object::TYPE_NAME.to_owned()));
+    let type_name = args.type_name.clone().or_else(|| {
+        args.id.as_deref().is_some_and(kubernetes_object::is_import_id).then(|| kubernetes_object::TYPE_NAME.to_owned())
+    });
     let type_name: Arc<str> = type_name.map(Arc::from).ok_or_else(|| {
         let message = format!("there is no manifest of `{address}`, and its type is not known");
         Failure::hinted(message, "write the manifest first, or have one printed: add --type")
     })?;
+    let request = requested(args);
     let view = look::view(Target::Files(files.clone()), Limits::default(), console).await?;
     let namespace = &view.situation.config.namespace;
     let provider = view.situation.config.provider_of(&type_name);
-    let found = execute::import(&view.engine, namespace, address, &type_name, provider.as_ref(), &args.id).await;
+    let found = execute::import(&view.engine, namespace, address, &type_name, provider.as_ref(), &request).await;
     let found = found.map_err(|error| Failure {
         message: format!("the object to import could not be read: {error}"),
         hint: error.hint.clone(),
     })?;
     let object = found.ok_or_else(|| {
-        Failure::hinted(format!("the object to import does not exist: `{}`", args.id), "correct the id")
+        Failure::hinted(format!("the object to import does not exist: `{request}`"), "correct the id")
     })?;
     let (value, problems) = match object.config {
         Some(made) => (made.config, made.problems),
         None => (object.state.value, Vec::new()),
     };
-    let text = manifest(address, &type_name, &args.id, &value)?;
+    let text = manifest(address, &type_name, &request, &value)?;
     for problem in problems {
         console.notice(&format!("warning: correct the printed arguments by hand: {problem}"));
     }
@@ -168,7 +176,11 @@ async fn print(files: &Files, address: &Address, args: &ImportArgs, console: Con
     Ok(Exit::Success)
 }
 
-fn manifest(address: &Address, type_name: &str, id: &str, value: &Value) -> anyhow::Result<String> {
+fn manifest(address: &Address, type_name: &str, request: &ImportRequest, value: &Value) -> anyhow::Result<String> {
+    let import = match request {
+        ImportRequest::Id(id) => json!({ "id": &**id }),
+        ImportRequest::Identity(identity) => json!({ "identity": identity.to_json() }),
+    };
     let mut hidden = Vec::new();
     let config = match type_name {
         kubernetes_object::TYPE_NAME => {
@@ -191,7 +203,7 @@ fn manifest(address: &Address, type_name: &str, id: &str, value: &Value) -> anyh
         "apiVersion": api::API_VERSION,
         "kind": api::KIND,
         "metadata": {"name": &*address.name},
-        "spec": {"type": type_name, "config": escaped(&config), "import": {"id": id}},
+        "spec": {"type": type_name, "config": escaped(&config), "import": import},
     });
     let mut text = String::new();
     for path in hidden {
@@ -257,7 +269,13 @@ mod tests {
         }))
         .with("data", Value::from("c2VjcmV0").into_sensitive());
         let value = Value::map([("id", Value::from("1")), ("object", object)]);
-        let text = manifest(&Address::single("token"), "kubernetes_object", "v1/Secret/shop/token", &value).unwrap();
+        let text = manifest(
+            &Address::single("token"),
+            "kubernetes_object",
+            &ImportRequest::Id("v1/Secret/shop/token".into()),
+            &value,
+        )
+        .unwrap();
         let loaded = crate::load::source::read_texts(&[("a.yaml", &text)]);
         assert!(loaded.config.incomplete.is_empty() && loaded.config.instances.len() == 1, "{text}");
         assert!(text.starts_with("# data is sensitive"), "{text}");

@@ -174,6 +174,15 @@ impl Driver for Taped {
         self.through(question, self.inner.import(context, id)).boxed()
     }
 
+    fn import_by_identity<'a>(
+        &'a self,
+        context: &'a CallContext,
+        identity: &'a Value,
+    ) -> BoxFuture<'a, Result<Option<ObjectState>, DriverError>> {
+        let question = Question::new(context, "import by identity").value(identity);
+        self.through(question, self.inner.import_by_identity(context, identity)).boxed()
+    }
+
     fn create_recovery(&self) -> CreateRecovery {
         self.inner.create_recovery()
     }

@@ -318,7 +318,28 @@ impl Object<'_> {
 
     /// Finds an existing object by its id. `None`: there is none.
     pub async fn import(&self, id: &str) -> Result<Option<ObjectState>, DriverError> {
-        let asked = ImportResourceState::Id(id.to_owned());
+        self.imported(ImportResourceState::Id(id.to_owned())).await
+    }
+
+    /// The same by its identity.
+    pub async fn import_by_identity(&self, identity: &EngineValue) -> Result<Option<ObjectState>, DriverError> {
+        let Some((_, ty)) = &self.kind.identity else {
+            let message = format!("objects of the type `{}` have no identity", self.context.type_name);
+            let hint = Some("write `import.id`".to_owned());
+            return Err(DriverError { kind: ErrorKind::InvalidConfig, message, path: None, hint });
+        };
+        let (value, mut found) = cty::convert(ty, identity);
+        if !found.is_empty() {
+            let first = found.swap_remove(0);
+            let place = first.path.map_or_else(String::new, |path| format!("{path}: "));
+            let message = format!("the identity is not valid: {place}{}", first.summary);
+            return Err(DriverError { kind: ErrorKind::InvalidConfig, message, path: None, hint: first.hint });
+        }
+        let bytes = msgpack::encode(&value, ty).map_err(|error| told::unreadable("the identity", &error))?;
+        self.imported(ImportResourceState::Identity(Msgpack(bytes))).await
+    }
+
+    async fn imported(&self, asked: ImportResourceState) -> Result<Option<ObjectState>, DriverError> {
         let answer = self.client.import_resource_state(&self.context.type_name, asked).await;
         let answer = answer.map_err(|error| told::failed(&error))?;
         if let Some(error) = told::error(&answer.diagnostics) {

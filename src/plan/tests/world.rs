@@ -167,7 +167,7 @@ impl World {
         made.create_before_destroy = if words.has("cbd") { Some(true) } else { words.has("nocbd").then_some(false) };
         made.prevent_destroy = words.has("protect");
         made.deletion_policy = if words.has("orphan") { DeletionPolicy::Orphan } else { DeletionPolicy::Delete };
-        made.import = words.get("import").map(|id| ImportRequest { id: id.into() });
+        made.import = words.get("import").map(|id| ImportRequest::Id(id.into()));
         made.suspended = words.has("suspended");
         made.deleting = words.has("deleting");
         made.replace_requested = words.get("request").unwrap_or_default().into();
@@ -324,7 +324,7 @@ impl World {
             Question::Copies(_) => Reply::Copies(false),
             Question::Import(id) => {
                 self.asked.borrow_mut().push(format!("import {}", ask.address));
-                let value = Value::map([("id", Value::from(id.as_ref())), ("input", Value::from(1))]);
+                let value = Value::map([("id", Value::from(id.to_string().as_str())), ("input", Value::from(1))]);
                 let state = ObjectState { value, private: Arc::new([]), identity: None };
                 Reply::Object(Ok((said != Some("missing")).then_some(state)), "".into())
             }

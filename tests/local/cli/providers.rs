@@ -379,3 +379,46 @@ fn a_manifest_for_an_existing_object_has_the_arguments_that_make_it() {
     assert_eq!(sandbox.recorded(), ["token", "word"]);
     assert_eq!(actions(&sandbox), [""; 0]);
 }
+
+#[test]
+fn an_object_is_imported_by_its_identity() {
+    let sandbox = Sandbox::new();
+    install(&sandbox, &["corner"]);
+    let world = sandbox.path("world");
+    fs::create_dir(&world).unwrap();
+    let settings = format!("spec: {{ config: {{ folder: '{}' }} }}", world.display());
+    sandbox.write("files/settings.yaml", &document("ProviderConfig", "corner", &settings));
+    let write = |import: &str| {
+        let spec = format!("spec: {{ type: corner_identified, config: {{ region: north, name: x }}{import} }}");
+        sandbox.write("files/it.yaml", &document("Resource", "it", &spec));
+    };
+    write("");
+    sandbox.ok(&["apply", "-f", "files", "--yes"]);
+    sandbox.ok(&["state", "rm", "it", "--yes"]);
+    // By the specification, which says where something is wrong with it.
+    let bad = [
+        ("{ id: a, identity: { name: x } }", "spec.import: `id` is given beside `identity`"),
+        ("{ identity: {} }", "spec.import.identity: it is no map of known values"),
+        ("{ identity: { name: '${x.id}' } }", "spec.import.identity"),
+        ("{ identity: { nam: x } }", "the identity is not valid"),
+    ];
+    for (import, expected) in bad {
+        write(&format!(", import: {import}"));
+        let ran = sandbox.run(&["plan", "-f", "files"]);
+        assert!(ran.code == Some(1) && format!("{}{}", ran.stdout, ran.stderr).contains(expected), "{import}: {ran:?}");
+    }
+    write(", import: { identity: { region: north, name: x } }");
+    let plan = sandbox.json(&["plan", "-f", "files", "-o", "json"]);
+    assert_eq!((&plan["changes"][0]["action"], &plan["changes"][0]["reason"]), (&"Record".into(), &"imported".into()));
+    sandbox.ok(&["apply", "-f", "files", "--yes"]);
+    assert_eq!(actions(&sandbox), [""; 0]);
+    sandbox.ok(&["state", "rm", "it", "--yes"]);
+    // By the command, with a manifest and without one.
+    let identity = r#"{"region": "north", "name": "x"}"#;
+    let text = sandbox.ok(&["import", "new", "--identity", identity, "-f", "files", "--type", "corner_identified"]);
+    assert!(text.contains("identity:") && text.contains("region: north"), "{text}");
+    sandbox.ok(&["import", "it", "--identity", identity, "-f", "files"]);
+    assert_eq!(actions(&sandbox), [""; 0]);
+    let ran = sandbox.run(&["import", "note", "--identity", identity, "-f", "files", "--type", "terraform_data"]);
+    assert!(ran.one_error().contains("objects of the type `terraform_data` have no identity"), "{ran:?}");
+}

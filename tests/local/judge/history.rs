@@ -341,7 +341,7 @@ impl History {
         let intent = stored.record.intent.as_deref().filter(|intent| intent.operation == Operation::Create);
         if let (CreateRecovery::Unknown, Some(intent)) = (self.world.recovery, intent) {
             let made = self.world.things().into_iter().find(|thing| *thing.made_by == *intent.operation_id);
-            instance.import = made.map(|thing| ImportRequest { id: thing.id.into() });
+            instance.import = made.map(|thing| ImportRequest::Id(thing.id.into()));
         }
         instance
     }
