@@ -35,6 +35,9 @@ pub const API_VERSION: &str = "purlin.dev/v1alpha1";
 /// The kind of [`Resource`].
 pub const KIND: &str = "Resource";
 
+/// The kind of [`DataSource`].
+pub const DATA_SOURCE_KIND: &str = "DataSource";
+
 /// The finalizer that holds a Resource until its object is destroyed.
 pub const FINALIZER: &str = "purlin.dev/destroy";
 

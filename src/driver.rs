@@ -58,6 +58,14 @@ impl CallContext {
     pub fn provider(&self) -> Option<&Provider> {
         self.provider.as_ref().map(|used| used.provider.as_ref())
     }
+
+    /// The schema of what is called about, be it an object or a data source.
+    pub fn schema(&self, driver: &dyn Driver) -> Option<Arc<Schema>> {
+        match self.address.parse::<Address>().is_ok_and(|address| address.is_data()) {
+            true => driver.data_schema(&self.type_name, self.provider()),
+            false => driver.schema(&self.type_name, self.provider()),
+        }
+    }
 }
 
 /// What `apply` is asked: to create (`prior` is `None`), update, or destroy (`planned` is `None`).
@@ -168,6 +176,19 @@ pub struct ProviderFacts {
     pub locked: Option<Locked>,
 }
 
+/// What checking the configuration of a data source gives: what was found, and, without an error in it, what reading
+/// will give as far as that is known.
+pub type Expected = (Diagnostics, Value);
+
+fn no_data(context: &CallContext) -> DriverError {
+    DriverError {
+        kind: crate::model::ErrorKind::Terminal,
+        message: format!("there is no data source `{}`", context.type_name),
+        path: None,
+        hint: None,
+    }
+}
+
 /// Serves one or more resource types.
 ///
 /// All futures may be dropped only after their deadline: `apply` is never cancelled by us, so an implementation
@@ -274,6 +295,30 @@ pub trait Driver: Send + Sync {
     /// it cannot be told.
     fn configuration<'a>(&'a self, _context: &'a CallContext) -> BoxFuture<'a, Result<Arc<str>, DriverError>> {
         Box::pin(async { Ok(Arc::from("")) })
+    }
+
+    /// As `schema`, of a type of data sources.
+    fn data_schema(&self, _type_name: &str, _provider: Option<&Provider>) -> Option<Arc<Schema>> {
+        None
+    }
+
+    /// Checks the configuration of a data source, and says what reading it will give: unknown where only reading tells.
+    /// Reads nothing. Paths in the diagnostics are below `spec.config`.
+    fn expect_data<'a>(
+        &'a self,
+        context: &'a CallContext,
+        _config: &'a Value,
+    ) -> BoxFuture<'a, Result<Expected, DriverError>> {
+        Box::pin(async { Err(no_data(context)) })
+    }
+
+    /// Reads a data source. The configuration is wholly known, and was found to be valid; so is the value that is given.
+    fn read_data<'a>(
+        &'a self,
+        context: &'a CallContext,
+        _config: &'a Value,
+    ) -> BoxFuture<'a, Result<Value, DriverError>> {
+        Box::pin(async { Err(no_data(context)) })
     }
 
     /// Tells what others change, if the driver can.

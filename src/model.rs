@@ -11,6 +11,7 @@ pub mod hook;
 pub mod number;
 pub mod path;
 pub mod provider;
+pub mod reading;
 pub mod reason;
 pub mod record;
 pub mod schema;
@@ -29,6 +30,7 @@ pub use hook::{HookKind, OnFailure, RecordedHook};
 pub use number::Number;
 pub use path::{Path, Segment};
 pub use provider::{Files, Package, Provider, ProviderUse};
+pub use reading::Reading;
 pub use reason::Reason;
 pub use record::{
     Holder, Intent, ObjectStatus, PlannedObject, PublishedCopy, Record, Recorded, RecordedObject, Revision,

@@ -9,6 +9,7 @@ mod assemble;
 pub mod conditions;
 mod conform;
 mod contract;
+mod data;
 pub mod cycle;
 mod draft;
 mod draw;
@@ -43,7 +44,7 @@ mod tests;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::model::{Address, Change, DeposedKey, Diagnostics, Path, RecordedObject, Value};
+use crate::model::{Address, Change, DeposedKey, Diagnostics, Path, Reading, RecordedObject, Value};
 
 pub use ask::{Ask, AskId, Question, Reply, Types};
 pub use memo::Memo;
@@ -61,6 +62,8 @@ pub struct Plan {
     pub lifecycle: BTreeMap<Address, EffectiveLifecycle>,
     /// Direct dependencies of every wanted object that exist (`wants` before closure), in address order.
     pub wants: BTreeMap<Address, Arc<[Address]>>,
+    /// What is known of every data source that needs no step to be read.
+    pub readings: BTreeMap<Address, Arc<Reading>>,
     /// The wanted objects that were read for it, be they there or gone.
     pub read: BTreeSet<Address>,
     /// Those of them that are gone.

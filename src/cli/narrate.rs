@@ -175,6 +175,7 @@ fn what_happens(change: &Change) -> &'static str {
         (Action::Replace, _) => "it is replaced, the old object is destroyed first",
         (Action::Destroy, _) => "it is destroyed",
         (Action::Forget, _) => "it is forgotten; the object stays",
+        (Action::Read, _) => "it is read, once all that it needs is done",
         (Action::Blocked, _) => "nothing for now",
     }
 }

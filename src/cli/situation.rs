@@ -223,7 +223,8 @@ impl Planned {
         };
         let resting: BTreeSet<&Address> =
             self.plan.changes.iter().filter(|change| at_rest(change)).map(|change| &change.address).collect();
-        self.plan.read.iter().cloned().partition(|address| resting.contains(address))
+        let objects = self.plan.read.iter().filter(|address| !address.is_data());
+        objects.cloned().partition(|address| resting.contains(address))
     }
 
     /// Whether something is wrong: the exit code is 1 then, whatever else is done.
@@ -256,7 +257,7 @@ pub fn has_errors(diagnostics: &[Diagnostic]) -> bool {
 /// Whether a change is one in the eyes of a user.
 pub fn is_change(change: &Change) -> bool {
     match change.action {
-        Action::NoOp | Action::Record | Action::Blocked => false,
+        Action::NoOp | Action::Record | Action::Read | Action::Blocked => false,
         Action::Create | Action::Update | Action::Replace | Action::Destroy | Action::Forget => true,
     }
 }

@@ -326,6 +326,7 @@ fn action_word(change: &Change) -> &'static str {
         Action::Replace => "Replace",
         Action::Destroy => "Destroy",
         Action::Forget => "Forget",
+        Action::Read => "Read",
         Action::Blocked => "Blocked",
     }
 }

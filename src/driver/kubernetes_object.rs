@@ -11,6 +11,7 @@
 
 mod act;
 mod ask;
+mod data;
 mod discovery;
 pub(super) mod follow;
 pub mod kstatus;
@@ -36,7 +37,7 @@ use crate::model::{
 };
 use crate::process::Clock;
 
-use super::{ApplyRequest, ApplyResponse, CallContext, CreateRecovery, Driver, ObjectWatcher, arguments};
+use super::{ApplyRequest, ApplyResponse, CallContext, CreateRecovery, Driver, Expected, ObjectWatcher, arguments};
 use discovery::ApiKind;
 use object::LAST_APPLIED;
 use refusal::{Attempt, Failure};
@@ -77,6 +78,7 @@ pub struct KubernetesObject {
     scope: OwnerScope,
     impersonates: bool,
     schema: Arc<Schema>,
+    data_schema: Arc<Schema>,
 }
 
 impl KubernetesObject {
@@ -114,7 +116,8 @@ impl KubernetesObject {
         ]);
         let schema = Arc::new(Schema { version: 0, attributes });
         let server = Arc::new(Server::new(connection, clock));
-        Self { server, watches: None, cluster: OnceCell::new(), scope, impersonates, schema }
+        let data_schema = Arc::new(data::schema());
+        Self { server, watches: None, cluster: OnceCell::new(), scope, impersonates, schema, data_schema }
     }
 
     /// Tells `sink` what others do to the objects that it is asked to watch. For a controller.
@@ -271,6 +274,30 @@ impl Driver for KubernetesObject {
         id: &'a str,
     ) -> BoxFuture<'a, Result<Option<ObjectState>, DriverError>> {
         Box::pin(self.import_object(context, id))
+    }
+
+    fn data_schema(&self, type_name: &str, _: Option<&Provider>) -> Option<Arc<Schema>> {
+        (type_name == TYPE_NAME).then(|| Arc::clone(&self.data_schema))
+    }
+
+    fn expect_data<'a>(
+        &'a self,
+        context: &'a CallContext,
+        config: &'a Value,
+    ) -> BoxFuture<'a, Result<Expected, DriverError>> {
+        Box::pin(async {
+            let mut found = arguments::check(context, &self.data_schema, config);
+            found.extend(data::check(context, config));
+            Ok((found, data::value(config, Value::Unknown, Value::Unknown)))
+        })
+    }
+
+    fn read_data<'a>(
+        &'a self,
+        context: &'a CallContext,
+        config: &'a Value,
+    ) -> BoxFuture<'a, Result<Value, DriverError>> {
+        Box::pin(self.read_existing(context, config))
     }
 
     fn create_recovery(&self) -> CreateRecovery {

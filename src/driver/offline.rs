@@ -6,7 +6,7 @@ use std::sync::Arc;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 
-use super::{ApplyRequest, ApplyResponse, CallContext, CreateRecovery, Driver, Preparation};
+use super::{ApplyRequest, ApplyResponse, CallContext, CreateRecovery, Driver, Expected, Preparation};
 use crate::model::{
     Diagnostics, DriverError, ErrorKind, ObjectState, PlanRequest, PlanResponse, Provider, RecordedObject, Schema,
     Value,
@@ -102,6 +102,23 @@ impl Driver for Offline {
         _: &'a Value,
     ) -> BoxFuture<'a, Result<Option<ObjectState>, DriverError>> {
         async { Err(refusal()) }.boxed()
+    }
+
+    fn data_schema(&self, type_name: &str, provider: Option<&Provider>) -> Option<Arc<Schema>> {
+        self.0.data_schema(type_name, provider)
+    }
+
+    fn expect_data<'a>(
+        &'a self,
+        context: &'a CallContext,
+        config: &'a Value,
+    ) -> BoxFuture<'a, Result<Expected, DriverError>> {
+        self.0.expect_data(context, config)
+    }
+
+    /// Nobody knows what is there, so all of it is unknown.
+    fn read_data<'a>(&'a self, _: &'a CallContext, _: &'a Value) -> BoxFuture<'a, Result<Value, DriverError>> {
+        async { Ok(Value::Unknown) }.boxed()
     }
 
     fn concurrency(&self) -> Option<usize> {

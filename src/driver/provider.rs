@@ -5,6 +5,7 @@
 
 mod adopt;
 mod asking;
+mod data;
 mod mask;
 mod object;
 mod private;
@@ -25,7 +26,7 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use jiff::SignedDuration;
 
-use super::{ApplyRequest, ApplyResponse, CallContext, CreateRecovery, Driver, Preparation, ProviderFacts};
+use super::{ApplyRequest, ApplyResponse, CallContext, CreateRecovery, Driver, Expected, Preparation, ProviderFacts};
 use crate::model::{
     Diagnostics, DriverError, ErrorKind, ObjectState, PlanRequest, PlanResponse, Provider, ProviderUse, RecordedObject,
     Schema, Secrets, Value,
@@ -33,6 +34,7 @@ use crate::model::{
 use crate::process::{Clock, lock};
 use asking::Asking;
 use object::Object;
+use schema::ResourceType;
 use served::Served;
 use sessions::Sessions;
 
@@ -138,9 +140,25 @@ impl Providers {
 
     /// A configured provider, to be called about an object.
     async fn object<'a>(&'a self, context: &'a CallContext) -> Result<Object<'a>, DriverError> {
+        let kind = |served: &Served| served.resource(&context.type_name);
+        self.called(context, "type", kind).await
+    }
+
+    /// A configured provider, to be called about a data source.
+    async fn data<'a>(&'a self, context: &'a CallContext) -> Result<Object<'a>, DriverError> {
+        let kind = |served: &Served| served.data(&context.type_name);
+        self.called(context, "data source", kind).await
+    }
+
+    async fn called<'a>(
+        &'a self,
+        context: &'a CallContext,
+        word: &str,
+        kind: impl Fn(&Served) -> Result<Option<Arc<ResourceType>>, DriverError>,
+    ) -> Result<Object<'a>, DriverError> {
         let used = self.settings(context)?;
         let served = self.ask(&used.provider).await?;
-        let kind = served.resource(&context.type_name)?.ok_or_else(|| unserved(&used.provider, context))?;
+        let kind = kind(&served)?.ok_or_else(|| unserved(&used.provider, word, context))?;
         let (lease, mask) = self.sessions.configured(&used, &served).await?;
         let left = context.deadline.duration_since(self.clock.now()).max(SignedDuration::from_secs(1));
         let client = lease.within(left.unsigned_abs());
@@ -186,8 +204,8 @@ macro_rules! harmless {
     };
 }
 
-fn unserved(provider: &Provider, context: &CallContext) -> DriverError {
-    let message = format!("the provider `{}` has no type `{}`", provider.name, context.type_name);
+fn unserved(provider: &Provider, word: &str, context: &CallContext) -> DriverError {
+    let message = format!("the provider `{}` has no {word} `{}`", provider.name, context.type_name);
     DriverError { kind: ErrorKind::Terminal, message, path: None, hint: None }
 }
 
@@ -296,6 +314,38 @@ impl Driver for Providers {
         value: &'a Value,
     ) -> BoxFuture<'a, Result<Option<Reconstructed>, DriverError>> {
         async move { self.reconstruct_as_written(context, value, None).await.map(Some) }.boxed()
+    }
+
+    fn data_schema(&self, type_name: &str, provider: Option<&Provider>) -> Option<Arc<Schema>> {
+        let served = self.known(provider?)?.ok()?;
+        Some(served.data(type_name).ok()??.outline.clone())
+    }
+
+    fn expect_data<'a>(
+        &'a self,
+        context: &'a CallContext,
+        config: &'a Value,
+    ) -> BoxFuture<'a, Result<Expected, DriverError>> {
+        async move {
+            let called = self.data(context).await?;
+            called.hush(Some(config), None);
+            let (found, expected) = called.masked(called.expect_data(config).await)?;
+            Ok((found.into_iter().map(|problem| called.mask.diagnostic(problem)).collect(), expected))
+        }
+        .boxed()
+    }
+
+    fn read_data<'a>(
+        &'a self,
+        context: &'a CallContext,
+        config: &'a Value,
+    ) -> BoxFuture<'a, Result<Value, DriverError>> {
+        async move {
+            let called = self.data(context).await?;
+            called.hush(Some(config), None);
+            called.masked(called.read_data(config).await)
+        }
+        .boxed()
     }
 
     fn create_recovery(&self) -> CreateRecovery {

@@ -4,6 +4,9 @@
 //! The arguments: `value` (changed in place), `force` (a change replaces), `name` (a fixed identity), `secret`
 //! (sensitive). Computed: `id`, and `computed`, which counts the changes of the object and is unknown before each.
 //!
+//! As a data source it gives the argument `value` back, with `found`: the `value` of the object whose `name` is given, and
+//! `count`, of all objects of the world.
+//!
 //! The world outlives the driver, as the world outside outlives a controller: a test that simulates a restart makes
 //! a new driver over the same world.
 
@@ -21,7 +24,7 @@ use crate::model::{
 };
 
 use super::hook::{HookCall, HookOutcome, HookRunner};
-use super::{ApplyRequest, ApplyResponse, CallContext, CreateRecovery, Driver, arguments};
+use super::{ApplyRequest, ApplyResponse, CallContext, CreateRecovery, Driver, Expected, arguments};
 
 pub use script::{Answer, Line, Operation, Script};
 pub use world::{Cut, Effect, EffectKind, World};
@@ -33,6 +36,7 @@ pub const PREFIX: &str = "scripted";
 pub struct Scripted {
     world: Arc<World>,
     schema: Arc<Schema>,
+    data_schema: Arc<Schema>,
 }
 
 impl Scripted {
@@ -42,6 +46,15 @@ impl Scripted {
             sensitive: true,
             ..arguments::argument(AttributeType::Any, false, "Any value, never shown.")
         };
+        let any = |description| arguments::argument(AttributeType::Any, false, description);
+        let data = BTreeMap::from([
+            (Arc::from("count"), arguments::computed(AttributeType::Number, "How many objects there are.")),
+            (Arc::from("found"), arguments::computed(AttributeType::Any, "The value of the object of that name.")),
+            (Arc::from("name"), arguments::argument(AttributeType::String, false, "The id of an object to look up.")),
+            (Arc::from("secret"), secret.clone()),
+            (Arc::from("value"), any("Any value, given back.")),
+        ]);
+        let data_schema = Arc::new(Schema { version: 0, attributes: data });
         let attributes = BTreeMap::from([
             (Arc::from("computed"), arguments::computed(AttributeType::Number, "Counts the changes of the object.")),
             (Arc::from("force"), arguments::argument(AttributeType::Any, false, "A change of it replaces the object.")),
@@ -51,9 +64,9 @@ impl Scripted {
                 arguments::argument(AttributeType::String, false, "The id it is to have; a change replaces."),
             ),
             (Arc::from("secret"), secret),
-            (Arc::from("value"), arguments::argument(AttributeType::Any, false, "A change of it is made in place.")),
+            (Arc::from("value"), any("A change of it is made in place.")),
         ]);
-        Self { world, schema: Arc::new(Schema { version: 0, attributes }) }
+        Self { world, schema: Arc::new(Schema { version: 0, attributes }), data_schema }
     }
 
     /// Plays the next line of the script: waits where it says so, and gives what is to be answered.
@@ -123,8 +136,41 @@ impl Scripted {
 
 impl Driver for Scripted {
     fn schema(&self, type_name: &str, _: Option<&Provider>) -> Option<Arc<Schema>> {
-        let served = type_name == PREFIX || type_name.strip_prefix(PREFIX).is_some_and(|rest| rest.starts_with('_'));
-        served.then(|| Arc::clone(&self.schema))
+        is_served(type_name).then(|| Arc::clone(&self.schema))
+    }
+
+    fn data_schema(&self, type_name: &str, _: Option<&Provider>) -> Option<Arc<Schema>> {
+        is_served(type_name).then(|| Arc::clone(&self.data_schema))
+    }
+
+    fn expect_data<'a>(
+        &'a self,
+        context: &'a CallContext,
+        config: &'a Value,
+    ) -> BoxFuture<'a, Result<Expected, DriverError>> {
+        Box::pin(async {
+            let found = arguments::check(context, &self.data_schema, config);
+            Ok((found, read(config, Value::Unknown, Value::Unknown)))
+        })
+    }
+
+    fn read_data<'a>(
+        &'a self,
+        context: &'a CallContext,
+        config: &'a Value,
+    ) -> BoxFuture<'a, Result<Value, DriverError>> {
+        Box::pin(async {
+            if let Answer::Fail { kind, message } = self.cue(context, Operation::Read).await {
+                return Err(refusal(kind.into(), &message));
+            }
+            let count = Value::from(i64::try_from(self.world.objects().len()).unwrap_or(i64::MAX));
+            let Some(name) = config.get("name").and_then(Value::as_str) else {
+                return Ok(read(config, Value::Null, count));
+            };
+            let found = self.world.object(name).and_then(|object| object.get("value").cloned());
+            let missing = || refusal(ErrorKind::Transient, &format!("there is no object `{name}`"));
+            Ok(read(config, found.ok_or_else(missing)?, count))
+        })
     }
 
     fn validate<'a>(
@@ -255,6 +301,16 @@ fn plan(request: &PlanRequest) -> PlanResponse {
         checked: false,
         warnings: Vec::new(),
     }
+}
+
+fn is_served(type_name: &str) -> bool {
+    type_name == PREFIX || type_name.strip_prefix(PREFIX).is_some_and(|rest| rest.starts_with('_'))
+}
+
+/// What a data source gives.
+fn read(config: &Value, found: Value, count: Value) -> Value {
+    let given = ["name", "secret", "value"].map(|name| (name, config.get(name).cloned().unwrap_or_default()));
+    Value::map(given.into_iter().chain([("found", found), ("count", count)]))
 }
 
 /// The id that was drawn with the plan, for objects without a name.

@@ -26,6 +26,10 @@ impl Types for Registry {
         self.get(type_name)?.schema(type_name, provider)
     }
 
+    fn data_schema(&self, type_name: &str, provider: Option<&Provider>) -> Option<Arc<Schema>> {
+        self.get(type_name)?.data_schema(type_name, provider)
+    }
+
     fn fault(&self, provider: &Provider) -> Option<DriverError> {
         self.providers()?.fault(provider)
     }
@@ -192,6 +196,10 @@ async fn answer(engine: &Engine, config: &Config, recorded: &Recorded, ask: Ask)
             let (found, answer) = validate_and_plan(driver.as_ref(), &context, request, &read_by).await;
             Reply::Planned(found, answer)
         }
+        Question::Data { config: given, read } => {
+            let (found, answer) = read_data(driver.as_ref(), &context, &given, read, &read_by).await;
+            Reply::Data(found, answer)
+        }
     };
     (ask.id, reply)
 }
@@ -308,6 +316,33 @@ pub(super) async fn validate_and_plan<'a>(
         answer
     });
     (found, answer.map(Some).map_err(mask_error))
+}
+
+/// Checks the configuration of a data source, and when that finds no error reads with it if it shall: otherwise it says
+/// what reading will give. `read_by` is as for [`validate_and_plan`].
+pub(super) async fn read_data<'a>(
+    driver: &dyn Driver,
+    context: &CallContext,
+    config: &Value,
+    read: bool,
+    read_by: &(dyn Fn() -> Vec<&'a Value> + Sync),
+) -> (Diagnostics, Result<Option<Value>, DriverError>) {
+    let marked = || mask::marked(driver, context, config);
+    let mask_error = |error| mask::error(error, &[&marked()].into_iter().chain(read_by()).collect::<Vec<_>>());
+    let (mut found, expected) = match driver.expect_data(context, config).await {
+        Ok(expected) => expected,
+        Err(error) => return (Vec::new(), Err(mask_error(error))),
+    };
+    if !found.is_empty() {
+        let marked = marked();
+        let given: Vec<&Value> = [&marked].into_iter().chain(read_by()).collect();
+        found = found.into_iter().map(|problem| mask::diagnostic(problem, &given)).collect();
+    }
+    if found.iter().any(|diagnostic| diagnostic.severity == Severity::Error) {
+        return (found, Ok(None));
+    }
+    let value = if read { driver.read_data(context, config).await } else { Ok(expected) };
+    (found, value.map(Some).map_err(mask_error))
 }
 
 /// A driver must report wholly known objects; an unknown place is reported as absent, as Terraform saves it.

@@ -8,7 +8,7 @@ use crate::model::{Diagnostic, DriverError, Secrets, Value};
 
 /// A configuration with its literal secrets marked: what the schema calls sensitive is, wherever it was written.
 pub(super) fn marked(driver: &dyn Driver, context: &CallContext, config: &Value) -> Value {
-    let schema = driver.schema(&context.type_name, context.provider());
+    let schema = context.schema(driver);
     let (Value::Map(map), Some(schema)) = (config, schema) else { return config.clone() };
     if !schema.attributes.values().any(|attribute| attribute.sensitive) {
         return config.clone();

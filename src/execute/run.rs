@@ -18,13 +18,15 @@ use super::step::{Fate, StepEnd};
 use crate::execute::{Engine, JournalError, Progress, ProgressKind};
 use crate::graph::{ActionGraph, Outcome};
 use crate::load::{Config, Expansion, Family, Instance};
-use crate::model::{Address, Operation, ProviderUse, Record, Recorded, RecordedObject, Step, Stored, Value};
+use crate::model::{Address, Operation, ProviderUse, Reading, Record, Recorded, RecordedObject, Step, Stored, Value};
 use crate::plan::{Plan, RunningStep};
 
 /// Walks graphs. Several may be under way, of components that do not touch each other.
 pub struct Run {
     engine: Arc<Engine>,
     records: Recorded,
+    /// What is known of data sources.
+    readings: BTreeMap<Address, Arc<Reading>>,
     batches: BTreeMap<u64, Batch>,
     next_batch: u64,
     /// Steps whose turn has come, waiting for a place or for another step of their object.
@@ -55,6 +57,22 @@ pub struct Adoption {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stale;
 
+/// What is known of all objects and data sources.
+#[derive(Clone, Copy)]
+struct Known<'a> {
+    records: &'a Recorded,
+    readings: &'a BTreeMap<Address, Arc<Reading>>,
+}
+
+impl Known<'_> {
+    fn value(&self, address: &Address) -> Option<Value> {
+        if address.is_data() {
+            return self.readings.get(address).map(|reading| reading.value.clone());
+        }
+        self.records.get(address)?.record.current.as_ref().map(|object| object.value.clone())
+    }
+}
+
 struct Running {
     /// The step as a new plan sees it: what a create-first replacement destroys is a leftover by now.
     seen: Step,
@@ -74,6 +92,7 @@ impl Run {
         Self {
             engine,
             records,
+            readings: BTreeMap::new(),
             batches: BTreeMap::new(),
             next_batch: 0,
             ready: VecDeque::new(),
@@ -87,14 +106,20 @@ impl Run {
     /// Ends it in a process that ends as well: what it knew is not freed, which would take long, but the journal is
     /// let go of.
     pub fn abandon(self) {
-        let Self { engine, records, batches, ready, running, tasks, events, .. } = self;
-        std::mem::forget((records, batches, ready, running, events));
+        let Self { engine, records, readings, batches, ready, running, tasks, events, .. } = self;
+        std::mem::forget((records, readings, batches, ready, running, events));
         drop((tasks, engine));
     }
 
     /// The records as last read or written by us.
     pub fn records(&self) -> &Recorded {
         &self.records
+    }
+
+    /// What was read of data sources last, and is still what a plan may go by: one that a plan has yet to read, or whose
+    /// reading failed, has none.
+    pub fn readings(&self) -> &BTreeMap<Address, Arc<Reading>> {
+        &self.readings
     }
 
     /// The records, to bring in what others have written. Objects with a running step must be left alone.
@@ -157,6 +182,9 @@ impl Run {
         if !self.stopped {
             self.sweep(&adoption.scope, &adoption.config);
         }
+        // What a data source gave before a change of what it depends on says nothing after it.
+        self.readings.retain(|address, _| !adoption.scope.contains(address));
+        self.readings.extend(adoption.plan.readings.iter().map(|(address, read)| (address.clone(), Arc::clone(read))));
         let id = self.next_batch;
         self.next_batch += 1;
         let (batch, ready) = Batch::start(adoption);
@@ -277,7 +305,7 @@ impl Run {
     fn start(&mut self, id: u64, node: NodeIndex, places: Vec<OwnedSemaphorePermit>) {
         let Some(batch) = self.batches.get_mut(&id) else { return };
         let step = batch.step(node).clone();
-        let task = batch.task(&self.engine, &step, &self.records);
+        let task = batch.task(&self.engine, &step, &Known { records: &self.records, readings: &self.readings });
         let (planned, recorded) = batch.outlook(&step);
         let seen = batch.seen(&step);
         self.running.insert(step.clone(), Running { seen, batch: Some((id, node)), planned, recorded });
@@ -318,6 +346,7 @@ impl Run {
         match fate {
             Fate::Kept(stored) => drop(self.records.insert(step.address.clone(), stored)),
             Fate::Erased => drop(self.records.remove(&step.address)),
+            Fate::Read(reading) => drop(self.readings.insert(step.address.clone(), reading)),
             Fate::Untouched => {}
         }
         let outcome = if failure.is_some() { Outcome::Failed } else { Outcome::Done };

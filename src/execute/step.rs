@@ -5,6 +5,7 @@ mod create;
 mod destroy;
 mod finalize;
 mod hooks;
+mod read;
 mod update;
 
 use std::collections::BTreeMap;
@@ -19,8 +20,8 @@ use crate::execute::{Engine, HookNote, JournalError};
 use crate::load::expression::Scope;
 use crate::load::{Instance, Timeouts};
 use crate::model::{
-    Address, DeposedKey, Intent, ObjectState, Operation, PlannedObject, Reason, Record, RecordedObject, ReplaceOrder,
-    Revision, Schema, Step, Stored, Value,
+    Address, DeposedKey, Intent, ObjectState, Operation, PlannedObject, Reading, Reason, Record, RecordedObject,
+    ReplaceOrder, Revision, Schema, Step, Stored, Value,
 };
 use crate::plan::Prepared;
 use crate::plan::finalize::{Final, recorded, recorded_value};
@@ -65,6 +66,8 @@ pub(crate) enum Fate {
     Kept(Stored),
     /// There is none any more.
     Erased,
+    /// A data source was read. Nothing is written.
+    Read(Arc<Reading>),
     /// Nothing was written.
     Untouched,
 }
@@ -110,7 +113,7 @@ impl StepTask {
             Operation::Record => update::record_only(&self).await,
             Operation::Destroy => destroy::run(&self).await,
             Operation::Forget => destroy::forget(&self).await,
-            Operation::Read => Err(Failure::internal("this release reads no data sources").into()),
+            Operation::Read => read::run(&self).await,
         };
         let done = match done {
             // The call has ended well, and its intent is kept open for the hooks.

@@ -27,6 +27,8 @@ pub(super) use publish::DraftPublication;
 /// A Resource in the form that both ways of reading share.
 #[derive(Debug, Default)]
 pub(super) struct Draft {
+    /// It is a `DataSource`, which only some of the fields are for.
+    pub(super) is_data: bool,
     pub(super) name: Arc<str>,
     pub(super) uid: Arc<str>,
     pub(super) generation: i64,
@@ -77,6 +79,7 @@ pub fn from_api(resource: &api::Resource, default_service_account: &Arc<str>, in
     let timeouts = spec.timeouts.clone().unwrap_or_default();
     let text = |text: Option<String>| text.map(Arc::from);
     let draft = Draft {
+        is_data: false,
         name: interner.get(metadata.name.as_deref().unwrap_or_default()),
         uid: interner.get(metadata.uid.as_deref().unwrap_or_default()),
         generation: metadata.generation.unwrap_or_default(),
@@ -161,7 +164,7 @@ fn written_hook(hook: &api::Hook, interner: &mut Interner) -> hook::Written {
 impl Draft {
     /// Checks what was read, and makes the instance. Problems become part of it.
     pub(super) fn finish(mut self, config: Option<&Tree>, interner: &mut Interner) -> Instance {
-        let address = Address::single(self.name.clone());
+        let address = self.address();
         let told = self.problems.len();
         let unread: Vec<Path> = self.problems.iter().filter_map(|problem| problem.path.clone()).collect();
         let timeouts = self.timeouts();
@@ -262,6 +265,10 @@ impl Draft {
     fn problem(&mut self, reason: Reason, at: Path, what: impl Into<String>, hint: &str) {
         let problem = Diagnostic::general(reason, what).at(at);
         self.problems.push(if hint.is_empty() { problem } else { problem.hint(hint) });
+    }
+
+    fn address(&self) -> Address {
+        if self.is_data { Address::data(&self.name) } else { Address::single(self.name.clone()) }
     }
 
     fn check(&mut self) {
@@ -459,7 +466,7 @@ impl Draft {
         let depends_on = std::mem::take(&mut self.depends_on);
         for (index, target) in depends_on.iter().enumerate() {
             let at = Path(vec![name("spec", interner), name("dependsOn", interner)]).index(index);
-            if !expression::is_label(target) {
+            if !expression::is_label(target.strip_prefix("data.").unwrap_or(target)) {
                 let what = format!("`{target}` is no name of a Resource");
                 self.problem(Reason::InvalidManifest, at.name("name"), what, LABEL);
             } else if depends_on[..index].contains(target) {
@@ -474,10 +481,11 @@ impl Draft {
 
     /// An object cannot wait for itself. Its other references stay.
     fn refuse_self_references(&mut self, references: &mut Vec<Reference>) {
+        let address = self.address();
         let own: Vec<Path> =
-            references.extract_if(.., |reference| reference.target.name == self.name).map(|own| own.at).collect();
+            references.extract_if(.., |reference| reference.target.name == address.name).map(|own| own.at).collect();
         for at in own {
-            let what = format!("`{}` refers to itself", self.name);
+            let what = format!("`{address}` refers to itself");
             let after = field(&["spec", "lifecycle", Moment::After.field()]);
             let hint = match at.starts_with(&after) {
                 true => "in a postcondition the object itself is `self`",

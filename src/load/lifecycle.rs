@@ -68,6 +68,11 @@ pub(super) fn replace_triggered_by(
         let tree = Tree { line: 0, node: Node::String(format!("${{{text}}}").into()) };
         let (path, targets, faults) = Template::parse(&tree, &at, variables, interner);
         match path.depth() {
+            Some(_) if targets.iter().any(|reference| reference.target.is_data()) => {
+                let what = format!("`{text}` is a DataSource, and only changes of Resources replace");
+                let hint = "let a `terraform_data` hold the value in `triggers_replace`, and name that one here";
+                found.push(Diagnostic::general(Reason::InvalidManifest, what).at(at).hint(hint));
+            }
             Some(depth) if targets.len() == 1 => {
                 triggers.push(Trigger { text: text.clone(), path, depth });
                 references.extend(targets);

@@ -1,11 +1,14 @@
 //! From a document of a file to what it means, as strict as `kubectl apply --validate=strict`.
 
+mod data_source;
 mod hooks;
 mod inputs;
 mod provider;
 mod publish;
 
 use std::sync::Arc;
+
+use data_source::{DATA_LIFECYCLE, DATA_SPEC};
 
 use super::condition::{Moment, Written};
 use super::decode::{COUNT, Draft, KEYS, field};
@@ -21,7 +24,7 @@ use crate::model::{DataKind, DataRef, Diagnostic, Diagnostics, Path, Reason, Sou
 /// What a document turned out to be.
 #[derive(Debug)]
 pub(super) enum Manifest {
-    /// A Resource, with the namespace it names.
+    /// A Resource or a `DataSource`, with the namespace it names.
     Resource(Box<Instance>, Option<Arc<str>>),
     /// A Namespace: its name, and its value as `ns` in expressions.
     Namespace(Arc<str>, Value),
@@ -96,7 +99,9 @@ fn decode_tree(tree: &Tree, told: Diagnostics, file: &Arc<str>, interner: &mut I
         _ => {
             let mut problem = reading.error(tree.line, format!("{version} {kind} is ignored"));
             problem.severity = crate::model::Severity::Warning;
-            Manifest::Ignored(vec![problem.hint("only Resource, ConfigMap, Secret and Namespace mean something here")])
+            Manifest::Ignored(vec![
+                problem.hint("only kinds of Purlin, ConfigMap, Secret and Namespace mean something here"),
+            ])
         }
     });
 }
@@ -177,6 +182,8 @@ const LIFECYCLE: &[&str] = &[
     "replaceTriggeredBy",
 ];
 
+const TIMEOUTS: &[&str] = &["create", "update", "delete", "read"];
+
 impl Reading<'_> {
     fn source(&self, line: usize) -> Source {
         Source { file: self.file.clone(), line }
@@ -206,11 +213,13 @@ impl Reading<'_> {
             let hint = format!("write `apiVersion: {}`", api::API_VERSION);
             self.problem(line_of("apiVersion"), field(&["apiVersion"]), what, Some(hint));
         }
-        if kind != api::KIND {
+        let is_data = kind == api::DATA_SOURCE_KIND;
+        if kind != api::KIND && !is_data {
             let what = format!("`{kind}` is no kind of this version");
-            self.problem(line_of("kind"), field(&["kind"]), what, Some(format!("write `kind: {}`", api::KIND)));
+            let meant = closest(kind, [api::KIND, api::DATA_SOURCE_KIND]).unwrap_or(api::KIND);
+            self.problem(line_of("kind"), field(&["kind"]), what, Some(format!("write `kind: {meant}`")));
         }
-        let mut draft = Draft { name: interner.get(&name), ..Draft::default() };
+        let mut draft = Draft { is_data, name: interner.get(&name), ..Draft::default() };
         let mut config = None;
         for entry in self.entries(tree, &[]) {
             match entry.key.as_ref() {
@@ -244,6 +253,10 @@ impl Reading<'_> {
                     for annotation in self.entries(&entry.value, &at) {
                         let text = self.text(&annotation.value, &[at[0], at[1], &annotation.key]);
                         match (annotation.key.as_ref(), text) {
+                            (api::MOVED_FROM | api::REPLACE_REQUESTED_AT, Some(_)) if draft.is_data => {
+                                let at = field(&[at[0], at[1], &annotation.key]);
+                                self.problem(annotation.line, at, "it means nothing to a DataSource", None);
+                            }
                             (api::PAUSED, Some(text)) => draft.suspended |= text.as_ref() == "true",
                             (api::MOVED_FROM, Some(text)) => draft.moved_from = text,
                             (api::REPLACE_REQUESTED_AT, Some(text)) => draft.replace_requested = text,
@@ -259,7 +272,7 @@ impl Reading<'_> {
                 }
                 "generateName" => {
                     let hint = "references and records need a name: set `metadata.name`".to_owned();
-                    self.problem(entry.line, field(&at), "a Resource has a fixed name", Some(hint));
+                    self.problem(entry.line, field(&at), "objects of Purlin have fixed names", Some(hint));
                 }
                 known if METADATA.contains(&known) => {}
                 _ => self.unknown(entry, &["metadata"], METADATA),
@@ -274,6 +287,7 @@ impl Reading<'_> {
             let at = ["spec", entry.key.as_ref()];
             let value = &entry.value;
             match entry.key.as_ref() {
+                _ if draft.is_data && !DATA_SPEC.contains(&entry.key.as_ref()) => self.only_managed(entry, &["spec"]),
                 "type" => draft.type_name = interner.get(self.text(value, &at).as_deref().unwrap_or_default()),
                 "config" => {
                     self.entries(value, &at);
@@ -378,6 +392,7 @@ impl Reading<'_> {
         for entry in self.entries(tree, &at) {
             let place = [at[0], at[1], entry.key.as_ref()];
             match entry.key.as_ref() {
+                _ if draft.is_data && !DATA_LIFECYCLE.contains(&entry.key.as_ref()) => self.only_managed(entry, &at),
                 "createBeforeDestroy" => draft.create_before_destroy = self.boolean(&entry.value, &place),
                 "preventDestroy" => draft.prevent_destroy = self.boolean(&entry.value, &place),
                 "preventDestroyWhen" => draft.prevent_destroy_when = self.text(&entry.value, &place),
@@ -432,6 +447,7 @@ impl Reading<'_> {
         for entry in self.entries(tree, &at) {
             let (value, place) = (&entry.value, [at[0], at[1], entry.key.as_ref()]);
             match entry.key.as_ref() {
+                "action" if draft.is_data => self.only_managed(entry, &at),
                 "interval" => draft.drift_interval = self.text(value, &place),
                 "action" => match self.text(value, &place).as_deref() {
                     None | Some("Correct") => draft.drift_action = DriftAction::Correct,
@@ -449,13 +465,16 @@ impl Reading<'_> {
     }
 
     fn timeouts(&mut self, tree: &Tree, draft: &mut Draft) {
-        const NAMES: [&str; 4] = ["create", "update", "delete", "read"];
         for entry in self.entries(tree, &["spec", "timeouts"]) {
-            match NAMES.iter().position(|name| *name == entry.key.as_ref()) {
+            if draft.is_data && *entry.key != *"read" {
+                self.only_managed(entry, &["spec", "timeouts"]);
+                continue;
+            }
+            match TIMEOUTS.iter().position(|name| *name == entry.key.as_ref()) {
                 Some(position) => {
                     draft.timeouts[position] = self.text(&entry.value, &["spec", "timeouts", &entry.key]);
                 }
-                None => self.unknown(entry, &["spec", "timeouts"], &NAMES),
+                None => self.unknown(entry, &["spec", "timeouts"], TIMEOUTS),
             }
         }
     }

@@ -27,13 +27,37 @@ pub enum InstanceKey {
 /// Ordered by name (by byte), then by instance key; this is the "address order" of the ordering rules.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Address {
-    /// The `metadata.name` of the Resource.
+    /// The `metadata.name` of the Resource. Of a `DataSource` it is `data.` and its name, which no Resource can have: so
+    /// both may have one name, and neither is ever taken for the other.
     pub name: Arc<str>,
     /// The instance within it.
     pub key: InstanceKey,
 }
 
+/// What the name of a `DataSource` begins with in addresses.
+const DATA: &str = "data.";
+
 impl Address {
+    /// The address of a `DataSource` that is no family.
+    pub fn data(name: &str) -> Self {
+        Self::single(format!("{DATA}{name}"))
+    }
+
+    /// Whether it names something that is only read.
+    pub fn is_data(&self) -> bool {
+        self.name.starts_with(DATA)
+    }
+
+    /// The `metadata.name` of the Resource or `DataSource`.
+    pub fn object_name(&self) -> &str {
+        self.name.strip_prefix(DATA).unwrap_or(&self.name)
+    }
+
+    /// The kind of the object that has this address.
+    pub fn kind(&self) -> &'static str {
+        if self.is_data() { "DataSource" } else { "Resource" }
+    }
+
     /// The address of a Resource that is no family.
     pub fn single(name: impl Into<Arc<str>>) -> Self {
         Self { name: name.into(), key: InstanceKey::None }
@@ -80,7 +104,7 @@ impl fmt::Display for Address {
 
 /// The text is no address.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
-#[error("`{0}` is no address (hint: write `name`, `name[0]` or `name[\"key\"]`)")]
+#[error("`{0}` is no address (hint: write `name`, `name[0]` or `name[\"key\"]`, and `data.name` for a DataSource)")]
 pub struct InvalidAddress(pub String);
 
 impl FromStr for Address {
@@ -93,7 +117,8 @@ impl FromStr for Address {
             None => (text, ""),
         };
         let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-        if name.is_empty() || !name.chars().all(plain) {
+        let own = name.strip_prefix(DATA).unwrap_or(name);
+        if own.is_empty() || !own.chars().all(plain) {
             return Err(invalid());
         }
         let key = if rest.is_empty() {
@@ -152,12 +177,20 @@ mod tests {
 
     #[test]
     fn addresses_read_back_as_they_are_printed() {
-        for text in ["web", "web[0]", r#"web["blue"]"#, r#"web["a\"]["]"#] {
+        for text in ["web", "web[0]", r#"web["blue"]"#, r#"web["a\"]["]"#, "data.web", r#"data.web["a"]"#, "data"] {
             assert_eq!(text.parse::<Address>().map(|a| a.to_string()).as_deref(), Ok(text));
         }
-        for text in ["", "Web", "web[", "web[x]", "web[-1]", "web[\"a]", "a.b"] {
+        for text in ["", "Web", "web[", "web[x]", "web[-1]", "web[\"a]", "a.b", "data.", "data.a.b"] {
             assert!(text.parse::<Address>().is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn a_data_source_is_no_resource_of_its_name() {
+        let (resource, data) = (Address::single("web"), Address::data("web"));
+        assert_ne!(resource, data);
+        assert!(data.is_data() && !resource.is_data() && !Address::single("data").is_data());
+        assert_eq!((data.object_name(), data.kind(), data.identifier()), ("web", "DataSource", "data.web".to_owned()));
     }
 
     #[test]

@@ -31,6 +31,8 @@ pub enum Action {
     Destroy,
     /// The record goes, the object stays.
     Forget,
+    /// A data source is read when all that it needs is done. One that was read for the plan has nothing left to do.
+    Read,
     /// It cannot be planned, or is held; no step.
     Blocked,
 }

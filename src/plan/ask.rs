@@ -40,6 +40,13 @@ pub enum Question {
     Copies(Box<Record>),
     /// Check a configuration, then plan it when it is valid.
     Plan(PlanRequest),
+    /// Check the configuration of a data source. When it is valid: read with it, or else say what reading will give.
+    Data {
+        /// The evaluated configuration.
+        config: Value,
+        /// Whether to read now; then all of it is known.
+        read: bool,
+    },
 }
 
 /// The reply to a question of the same kind.
@@ -52,12 +59,21 @@ pub enum Reply {
     Copies(bool),
     /// To `Plan`: what the check found, and the answer if the check found no error.
     Planned(Diagnostics, Result<Option<PlanResponse>, DriverError>),
+    /// To `Data`: what the check found, and what was read if the check found no error. It has unknown places when it was
+    /// not read.
+    Data(Diagnostics, Result<Option<Value>, DriverError>),
 }
 
 /// Which types exist, and what they look like. Must not block.
 pub trait Types {
     /// The schema of a type that some driver serves, or that the named provider does.
     fn schema(&self, type_name: &str, provider: Option<&Provider>) -> Option<Arc<Schema>>;
+
+    /// The same of a type of data sources.
+    fn data_schema(&self, type_name: &str, provider: Option<&Provider>) -> Option<Arc<Schema>> {
+        let _ = (type_name, provider);
+        None
+    }
 
     /// Why a type of a provider has no schema, when that is not because the provider does not know it.
     fn fault(&self, provider: &Provider) -> Option<DriverError> {

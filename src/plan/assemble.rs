@@ -54,6 +54,9 @@ pub(super) fn assemble(scene: &Scene<'_>, drafts: Vec<Option<Draft>>, flags: &In
         if draft.read {
             plan.read.insert(subject.address.clone());
         }
+        if let Some(reading) = draft.reading.take() {
+            plan.readings.insert(subject.address.clone(), reading);
+        }
         if draft.gone {
             plan.gone.insert(subject.address.clone());
         }
@@ -99,6 +102,9 @@ fn family_change(scene: &Scene<'_>, id: Id, draft: Draft, told: &mut Told) -> Op
 
 /// An object of which nothing is left but leftovers has no entry of its own.
 fn shown(subject: Subject<'_>, draft: &Draft, leftovers: &[LeftoverDraft]) -> bool {
+    if subject.address.is_data() && !subject.wanted {
+        return false;
+    }
     subject.wanted || subject.current().is_some() || leftovers.is_empty() || draft.is_blocked()
 }
 
@@ -109,9 +115,10 @@ fn change(scene: &Scene<'_>, id: Id, draft: Draft) -> Change {
     let prior = draft.prior.as_ref().map(|object| object.value.clone());
     let (before, after) = match draft.action {
         _ if running.is_some() => (recorded, running.and_then(|running| running.planned.clone())),
+        Action::NoOp if subject.address.is_data() => (draft.seen.clone(), draft.seen.clone()),
         Action::NoOp => (prior.clone(), prior),
         Action::Record => (recorded, prior),
-        Action::Create => (None, draft.planned.map(|planned| planned.value)),
+        Action::Create | Action::Read => (None, draft.planned.map(|planned| planned.value)),
         Action::Update | Action::Replace => {
             let planned = draft.planned.as_ref().map(|planned| planned.value.clone());
             return finish_change(scene, subject, Draft { prior: None, ..draft }, prior, planned);
@@ -221,9 +228,19 @@ fn prepare(scene: &Scene<'_>, id: Id, draft: &mut Draft, flags: Flags) -> Option
         return follow(scene, id, draft);
     }
     let instance = subject.instance.filter(|_| subject.wanted && !scene.running.contains_key(&id))?;
+    if draft.action == Action::Read {
+        let planned = draft.planned.as_ref()?;
+        let service_account = instance.service_account.clone();
+        return Some(Prepared {
+            config: planned.config.clone(),
+            planned: planned.value.clone(),
+            recorded: RecordedObject { provider: draft.provider.clone(), service_account, ..Default::default() },
+            ..prepared_from(scene, id, draft.action)
+        });
+    }
     if draft.action == Action::NoOp {
         let object = draft.prior.clone()?;
-        let because = record_only(subject, instance, &object, draft, &flags);
+        let because = record_only(scene, subject, instance, &object, draft, &flags);
         let moved = scene.options.moved.get(subject.address).map(|from| format!("moved from `{from}`"));
         draft.because = Some(moved.or_else(|| because.map(str::to_owned))?);
         draft.action = Action::Record;
@@ -233,7 +250,7 @@ fn prepare(scene: &Scene<'_>, id: Id, draft: &mut Draft, flags: Flags) -> Option
             private: object.private.clone(),
             recorded: RecordedObject {
                 provider: draft.provider.clone().or_else(|| object.provider.clone()),
-                ..recorded(instance, Some(&object), flags, object.schema_version)
+                ..recorded(scene, instance, Some(&object), flags, object.schema_version)
             },
             prior: Some(object),
             publish_again: draft.copies_drifted,
@@ -256,7 +273,13 @@ fn prepare(scene: &Scene<'_>, id: Id, draft: &mut Draft, flags: Flags) -> Option
         identity: planned.identity.clone(),
         recorded: RecordedObject {
             provider: draft.provider.clone(),
-            ..recorded(instance, base, Flags { create_first: flags.create_first || draft.forget, ..flags }, version)
+            ..recorded(
+                scene,
+                instance,
+                base,
+                Flags { create_first: flags.create_first || draft.forget, ..flags },
+                version,
+            )
         },
         publish_again: draft.copies_drifted,
         ..prepared_from(scene, id, draft.action)
@@ -303,11 +326,20 @@ fn prepared_from(scene: &Scene<'_>, id: Id, action: Action) -> Prepared {
 }
 
 /// What is to be recorded with an object: its flags, its direct dependencies, and as whom it is managed.
-fn recorded(instance: &Instance, base: Option<&Arc<RecordedObject>>, flags: Flags, version: u64) -> RecordedObject {
+fn recorded(
+    scene: &Scene<'_>,
+    instance: &Instance,
+    base: Option<&Arc<RecordedObject>>,
+    flags: Flags,
+    version: u64,
+) -> RecordedObject {
     let object = base.map_or_else(RecordedObject::default, |object| object.as_ref().clone());
     let dependencies = match base {
-        Some(base) if targets(instance).eq(base.dependencies.iter()) => base.dependencies.clone(),
-        _ => targets(instance).cloned().collect(),
+        Some(base) if uses(scene, instance, &base.dependencies) => base.dependencies.clone(),
+        _ => match scene.used_through_data(instance) {
+            Some(targets) => targets.into_iter().collect(),
+            None => targets(instance).cloned().collect(),
+        },
     };
     RecordedObject {
         schema_version: version,
@@ -338,8 +370,17 @@ fn targets(instance: &Instance) -> impl Iterator<Item = &Address> {
     (0..references.len()).filter(move |at| !repeated(*at)).map(|at| &references[at].target)
 }
 
+/// Whether these are the direct dependencies to record.
+fn uses(scene: &Scene<'_>, instance: &Instance, recorded: &[Address]) -> bool {
+    match scene.used_through_data(instance) {
+        Some(targets) => targets.iter().eq(recorded),
+        None => targets(instance).eq(recorded),
+    }
+}
+
 /// Why the record of an object that stays as it is must be written, if it must.
 fn record_only(
+    scene: &Scene<'_>,
     subject: Subject<'_>,
     instance: &Instance,
     object: &RecordedObject,
@@ -347,7 +388,7 @@ fn record_only(
     flags: &Flags,
 ) -> Option<&'static str> {
     let rules = [
-        (!targets(instance).eq(object.dependencies.iter()), "its dependencies changed"),
+        (!uses(scene, instance, &object.dependencies), "its dependencies changed"),
         (object.create_before_destroy != flags.create_first, "its create-before-destroy flag changed"),
         (object.prevent_destroy != flags.expressed.prevent_destroy, "`preventDestroy` changed"),
         (object.skip_destroy != instance.keeps_object(), "what happens to it in the end changed"),

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::scene::Id;
 use crate::model::{
-    Action, Address, DeposedKey, Diagnostic, Diagnostics, Drift, DriverError, ErrorKind, Path, ProviderUse, Reason,
-    RecordedObject, Severity, Value,
+    Action, Address, DeposedKey, Diagnostic, Diagnostics, Drift, DriverError, ErrorKind, Path, ProviderUse, Reading,
+    Reason, RecordedObject, Severity, Value,
 };
 
 /// Why an object, or one of its destroys, has no step.
@@ -42,6 +42,8 @@ pub(super) struct Draft {
     pub prior: Option<Arc<RecordedObject>>,
     /// `Create`, `Update` and `Replace` have it.
     pub planned: Option<Box<Planned>>,
+    /// A data source that needs no step has it.
+    pub reading: Option<Arc<Reading>>,
     /// The old object is forgotten, not destroyed.
     pub forget: bool,
     /// What expressions see of it; `None`: nothing to see, so dependents wait.
@@ -148,6 +150,7 @@ impl Draft {
             because: None,
             prior: None,
             planned: None,
+            reading: None,
             forget: false,
             seen: None,
             changed: false,
@@ -195,7 +198,7 @@ impl Draft {
         matches!(self.action, Action::Destroy | Action::Forget)
     }
 
-    /// Whether the plan has a step `C(x)`, record-only steps aside.
+    /// Whether the plan changes the object by a step `C(x)`: record-only steps and reading change nothing.
     pub fn makes(&self) -> bool {
         matches!(self.action, Action::Create | Action::Update | Action::Replace)
     }

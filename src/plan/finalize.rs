@@ -72,6 +72,19 @@ pub fn rehearsal(
     })
 }
 
+/// The configuration of a data source whose step has come: all of it is known by now. The errors are those of
+/// [`request`].
+pub fn data_config(instance: &Instance, schema: &Schema, scope: &dyn Scope) -> Result<Value, Diagnostics> {
+    let own = Own { instance, others: scope };
+    let evaluated = instance.config.evaluate(&own).map_err(|problems| located(instance, problems))?;
+    let (config, problems) = conform(&instance.address, evaluated, schema);
+    if problems.iter().any(|problem| problem.severity == Severity::Error) {
+        return Err(problems);
+    }
+    known(&instance.address, &config)?;
+    Ok(config)
+}
+
 /// What is to be recorded with the object of a step: what expressions decide about it is known now.
 pub fn recorded(
     prepared: &Prepared,

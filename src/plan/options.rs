@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::model::{Address, ObjectStatus, Reason, RecordedObject, Step, Value};
+use crate::model::{Address, ObjectStatus, Reading, Reason, RecordedObject, Step, Value};
 
 /// What the plan is for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -90,6 +90,8 @@ pub struct PlanOptions {
     /// Objects that the caller vouches for: neither they nor what they read has changed since they were last found
     /// settled, so no driver is asked about them as long as their dependencies do not change in this plan either.
     pub settled: BTreeSet<Address>,
+    /// What was read of data sources before. Until that is due, or something else is asked, it is not read again.
+    pub readings: BTreeMap<Address, Arc<Reading>>,
     /// Objects whose record was under another address until now: by the new address, the old one.
     pub moved: BTreeMap<Address, Address>,
     /// Instances of families that had a record, as the index of their family says. One that is wanted and has none has

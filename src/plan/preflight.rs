@@ -2,6 +2,7 @@
 //! and what the caller vouches for.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::draft::{Block, Draft};
 use super::scene::{Id, Scene, Subject};
@@ -21,6 +22,10 @@ pub(super) fn decide_at_once(scene: &Scene<'_>, config: &Config) -> Vec<Option<D
                 let draft = rings.get(&id).map(|ring| Draft::blocked(Block::broken(ring.clone()), None))?;
                 return Some(Draft { at_once: true, ..draft });
             }
+            // What is only read has nothing that could go.
+            if subject.address.is_data() && !subject.wanted {
+                return Some(Draft { at_once: true, ..Draft::nothing() });
+            }
             let mut draft = if let Some(running) = scene.running.get(&id) {
                 Some(running_draft(subject, running))
             } else {
@@ -32,6 +37,11 @@ pub(super) fn decide_at_once(scene: &Scene<'_>, config: &Config) -> Vec<Option<D
                 };
                 block.map(|block| Draft::blocked(block, subject.current()))
             }?;
+            // What was read before counts while nothing is done about a data source.
+            let known = scene.options.readings.get(subject.address);
+            if let Some(known) = known.filter(|_| draft.block.as_ref().is_some_and(|block| block.held)) {
+                (draft.seen, draft.reading) = (Some(known.value.clone()), Some(Arc::clone(known)));
+            }
             draft.leftovers = leaving::leftovers(scene, id, Vec::new());
             draft.at_once = true;
             Some(draft)
@@ -56,7 +66,7 @@ fn running_draft(subject: Subject<'_>, running: &RunningStep) -> Draft {
         Operation::Record => Action::Record,
         Operation::Destroy => Action::Destroy,
         Operation::Forget => Action::Forget,
-        Operation::Read => Action::NoOp,
+        Operation::Read => Action::Read,
     };
     // Of an object that is just being destroyed there is nothing to see: what comes after is planned when it is gone.
     let destroyed = running.step.operation.removes();
@@ -172,8 +182,9 @@ fn broken(scene: &Scene<'_>, id: Id) -> Option<Block> {
 pub(super) fn unserved(scene: &Scene<'_>, id: Id) -> Diagnostic {
     let subject = scene.subjects[id];
     let (address, type_name) = (subject.address, subject.type_name());
+    let word = if address.is_data() { "data source" } else { "type" };
     let Some(provider) = subject.provider() else {
-        let what = format!("no provider serves the type `{type_name}`");
+        let what = format!("no provider serves the {word} `{type_name}`");
         return Diagnostic::error(address, Reason::UnknownType, what).at(spec("type"));
     };
     match scene.types.fault(provider) {
@@ -183,8 +194,8 @@ pub(super) fn unserved(scene: &Scene<'_>, id: Id) -> Diagnostic {
             Diagnostic { hint: error.hint, ..problem }
         }
         None => {
-            let what = format!("the provider `{}` has no type `{type_name}`", provider.name);
-            let hint = format!("`purlin provider schema {}` lists the types that it has", provider.name);
+            let what = format!("the provider `{}` has no {word} `{type_name}`", provider.name);
+            let hint = format!("`purlin provider schema {}` lists the {word}s that it has", provider.name);
             Diagnostic::error(address, Reason::UnknownType, what).at(spec("type")).hint(hint)
         }
     }

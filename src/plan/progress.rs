@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::draft::{Block, Draft};
 use super::scene::{Id, Scene};
 use super::seen::Seen;
-use super::{Mode, Question, Refresh, Reply, drift, ignore, leaving, marks, preflight, wanted};
+use super::{Mode, Question, Refresh, Reply, data, drift, ignore, leaving, marks, preflight, wanted};
 use crate::load::{DriftAction, ImportRequest};
 use crate::model::{
     DeposedKey, Diagnostic, Drift, DriverError, ObjectState, ObjectStatus, Path, PlanResponse, ProviderUse, Reason,
@@ -25,6 +25,8 @@ pub(super) enum Topic {
     Import,
     /// Planning.
     Plan,
+    /// Reading a data source.
+    Data,
 }
 
 /// What comes next for an object.
@@ -80,6 +82,10 @@ pub(super) struct Progress {
     pub copies_drifted: bool,
     /// What somebody else has done, when the configuration asks for nothing new.
     pub drift: Option<Drift>,
+    /// Why a data source cannot be read for the plan.
+    pub delayed: Option<String>,
+    /// The data source was read.
+    pub data_read: bool,
     /// Warnings on the way.
     pub diagnostics: Vec<Diagnostic>,
 }
@@ -125,7 +131,7 @@ impl Progress {
 
     /// Whether the object was looked at, be it there or gone.
     pub fn was_read(&self) -> bool {
-        self.imported.is_some() || matches!(self.current, Some(Refreshed::Found(_) | Refreshed::Gone))
+        self.data_read || self.imported.is_some() || matches!(self.current, Some(Refreshed::Found(_) | Refreshed::Gone))
     }
 
     /// Whether the recorded object was looked for and is gone.
@@ -140,6 +146,7 @@ impl Progress {
             (Topic::Plan, Reply::Planned(diagnostics, result)) => {
                 wanted::take_plan(scene, id, self, diagnostics, result)
             }
+            (Topic::Data, Reply::Data(diagnostics, result)) => data::take(scene, id, self, diagnostics, result),
             (Topic::Current | Topic::Leftover(_), Reply::Object(result, configuration)) => {
                 self.take_read(scene, id, topic, result, &configuration);
                 self.one_read_less(scene, id)

@@ -63,7 +63,7 @@ impl Counts {
                 Action::Forget => counts.forget += 1,
                 Action::Blocked => counts.blocked += 1,
                 Action::Record => counts.record += 1,
-                Action::NoOp => {}
+                Action::NoOp | Action::Read => {}
             }
             counts.blocked += usize::from(change.hold_destroy.is_some());
         }
@@ -161,6 +161,7 @@ fn sentence(change: &Change) -> &'static str {
         (Action::Destroy, _) => "will be destroyed",
         (Action::Forget, _) => "will be forgotten: it is dropped from the record only",
         (Action::Record, _) => "stays; only its record changes",
+        (Action::Read, _) => "will be read during the apply",
         (Action::Blocked, _) => "is blocked",
         (Action::NoOp, _) => "stays as it is",
     }
@@ -174,6 +175,7 @@ fn sign(change: &Change) -> (&'static str, Tone) {
         (Action::Replace, _) => ("-/+", Tone::Bad),
         (Action::Destroy, _) => ("-", Tone::Bad),
         (Action::Forget | Action::Record, _) => (".", Tone::Quiet),
+        (Action::Read, _) => ("<=", Tone::Good),
         (Action::Blocked | Action::NoOp, _) => (" ", Tone::Quiet),
     }
 }

@@ -1,11 +1,12 @@
 //! The situation, made dense: every wanted or recorded object has a number, in address order, and edges are lists of
 //! numbers. Everything else in planning works on these numbers, so that its cost is linear in objects and edges.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use indexmap::IndexMap;
 
+use super::data::Through;
 use super::{Mode, PlanOptions, Refresh, RunningStep, Types, select};
 use crate::load::{Config, Expansion, Family, Instance, Reference};
 use crate::model::{Address, DeposedKey, InstanceKey, Provider, Record, Recorded, RecordedObject, Schema, Severity};
@@ -44,6 +45,8 @@ struct Junction<'a> {
 
 /// All objects and how they hang together.
 pub(super) struct Scene<'a> {
+    config: &'a Config,
+    through: Through,
     pub options: &'a PlanOptions,
     pub types: &'a dyn Types,
     /// Why part of the source could not be read; held orphans tell it.
@@ -178,7 +181,16 @@ impl<'a> Scene<'a> {
     /// The schema of an object's type.
     pub fn schema(&self, id: Id) -> Option<Arc<Schema>> {
         let subject = self.subjects[id];
-        self.types.schema(&subject.type_name(), subject.provider().map(Arc::as_ref))
+        let (type_name, provider) = (subject.type_name(), subject.provider().map(Arc::as_ref));
+        match subject.address.is_data() {
+            true => self.types.data_schema(&type_name, provider),
+            false => self.types.schema(&type_name, provider),
+        }
+    }
+
+    /// What is recorded as used by an object that reads data sources; `None` for any other, whose references say it.
+    pub fn used_through_data(&self, instance: &Instance) -> Option<BTreeSet<Address>> {
+        self.through.targets(self.config, instance)
     }
 
     /// Numbers the objects and resolves who refers to whom.
@@ -187,6 +199,8 @@ impl<'a> Scene<'a> {
         let objects = subjects.len();
         let junctions = junctions(config, &mut subjects, options);
         let mut scene = Self {
+            config,
+            through: Through::new(config),
             objects,
             junctions,
             options,

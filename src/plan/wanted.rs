@@ -12,7 +12,7 @@ use super::policy::{self, Policy};
 use super::progress::{Next, Progress, Refreshed, Replacement, Topic, decided, marked};
 use super::scene::{Id, Scene, Subject};
 use super::seen::{Evaluate, Seen};
-use super::{Mode, Question, agree, contract, draw, drift, hooks, ignore, trigger};
+use super::{Mode, Question, agree, contract, data, draw, drift, hooks, ignore, trigger};
 use crate::load::{DriftAction, ImportRequest, Instance, Reference};
 use crate::model::{
     Action, Diagnostic, Diagnostics, Drift, DriverError, ObjectStatus, Path, PlanRequest, PlanResponse, Reason,
@@ -46,6 +46,9 @@ pub(super) fn evaluate(seen: &Seen<'_, '_>, evaluator: &dyn Evaluate, id: Id, pr
     let scene = seen.scene;
     let subject = scene.subjects[id];
     let Some(instance) = subject.instance else { return Next::Wait };
+    if subject.address.is_data() {
+        return data::evaluate(seen, evaluator, id, progress);
+    }
     if let Some(Refreshed::Failed(error)) = &progress.current {
         let block = Block::failed(subject.address, "the object could not be read", error.clone());
         return decided(Draft::blocked(block, subject.current()));
@@ -181,7 +184,7 @@ pub(super) fn confirm(seen: &Seen<'_, '_>, id: Id, draft: &mut Draft) {
 }
 
 /// An expression that failed because it reads a disabled Resource waits for that one.
-fn disabled(scene: &Scene<'_>, instance: &Instance, mut problems: Diagnostics) -> Diagnostics {
+pub(super) fn disabled(scene: &Scene<'_>, instance: &Instance, mut problems: Diagnostics) -> Diagnostics {
     let off = |reference: &&Reference| {
         let family = scene.resolve(&reference.target).and_then(|target| scene.subjects[target].family);
         family.is_some_and(|family| family.is_disabled())

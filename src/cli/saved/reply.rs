@@ -22,6 +22,10 @@ pub enum Reply {
     Object(Option<State>),
     /// To `plan`.
     Planned(Answer),
+    /// To `read_data`.
+    Data(String),
+    /// To `expect_data`.
+    Expected(Vec<Problem>, String),
     /// An error, to anything.
     Failed(Refusal),
 }
@@ -87,34 +91,34 @@ pub trait Kept: Sized {
 
 impl Kept for Diagnostics {
     fn keep(&self) -> Option<Reply> {
-        let problem = |problem: &Diagnostic| Problem {
-            error: problem.severity == Severity::Error,
-            reason: problem.reason.to_string(),
-            address: problem.address.as_ref().map(ToString::to_string),
-            path: problem.path.as_ref().map(ToString::to_string),
-            summary: problem.summary.clone(),
-            detail: problem.detail.clone(),
-            hint: problem.hint.clone(),
-        };
-        Some(Reply::Checked(self.iter().map(problem).collect()))
+        Some(Reply::Checked(keep_problems(self)))
     }
 
     fn recall(reply: &Reply) -> Option<Self> {
         let Reply::Checked(problems) = reply else { return None };
-        let problem = |problem: &Problem| {
-            let Problem { error, reason, address, path, summary, detail, hint } = problem.clone();
-            Some(Diagnostic {
-                severity: if error { Severity::Error } else { Severity::Warning },
-                reason: *Reason::ALL.iter().find(|known| known.as_str() == reason)?,
-                address: address.map(|text| text.parse()).transpose().ok()?,
-                path: path.map(|text| text.parse()).transpose().ok()?,
-                source: None,
-                summary,
-                detail,
-                hint,
-            })
-        };
-        problems.iter().map(problem).collect()
+        recall_problems(problems)
+    }
+}
+
+impl Kept for Value {
+    fn keep(&self) -> Option<Reply> {
+        Some(Reply::Data(keep_value(self).ok()?))
+    }
+
+    fn recall(reply: &Reply) -> Option<Self> {
+        let Reply::Data(value) = reply else { return None };
+        recall_value(value).ok()
+    }
+}
+
+impl Kept for (Diagnostics, Value) {
+    fn keep(&self) -> Option<Reply> {
+        Some(Reply::Expected(keep_problems(&self.0), keep_value(&self.1).ok()?))
+    }
+
+    fn recall(reply: &Reply) -> Option<Self> {
+        let Reply::Expected(problems, value) = reply else { return None };
+        Some((recall_problems(problems)?, recall_value(value).ok()?))
     }
 }
 
@@ -199,6 +203,36 @@ impl Refusal {
     }
 }
 
+fn keep_problems(problems: &Diagnostics) -> Vec<Problem> {
+    let problem = |problem: &Diagnostic| Problem {
+        error: problem.severity == Severity::Error,
+        reason: problem.reason.to_string(),
+        address: problem.address.as_ref().map(ToString::to_string),
+        path: problem.path.as_ref().map(ToString::to_string),
+        summary: problem.summary.clone(),
+        detail: problem.detail.clone(),
+        hint: problem.hint.clone(),
+    };
+    problems.iter().map(problem).collect()
+}
+
+fn recall_problems(problems: &[Problem]) -> Option<Diagnostics> {
+    let problem = |problem: &Problem| {
+        let Problem { error, reason, address, path, summary, detail, hint } = problem.clone();
+        Some(Diagnostic {
+            severity: if error { Severity::Error } else { Severity::Warning },
+            reason: *Reason::ALL.iter().find(|known| known.as_str() == reason)?,
+            address: address.map(|text| text.parse()).transpose().ok()?,
+            path: path.map(|text| text.parse()).transpose().ok()?,
+            source: None,
+            summary,
+            detail,
+            hint,
+        })
+    };
+    problems.iter().map(problem).collect()
+}
+
 fn keep_value(value: &Value) -> Result<String, CodecError> {
     Ok(BASE64_STANDARD.encode(codec::encode_value(value)?))
 }
@@ -235,7 +269,11 @@ mod tests {
         assert_eq!(format!("{recalled:?}"), format!("{answer:?}"));
         let address = "web[0]".parse().unwrap();
         let problem = Diagnostic::error(&address, Reason::InvalidConfig, "no").at(Path::default().name("x")).hint("do");
-        assert_eq!(Diagnostics::recall(&vec![problem.clone()].keep().unwrap()).unwrap(), [problem]);
+        assert_eq!(Diagnostics::recall(&vec![problem.clone()].keep().unwrap()).unwrap(), [problem.clone()]);
+        let expected = (vec![problem.clone()], Value::Unknown);
+        assert_eq!(<(Diagnostics, Value)>::recall(&expected.keep().unwrap()).unwrap(), expected);
+        let read = Value::from("x").into_sensitive();
+        assert_eq!(Value::recall(&read.keep().unwrap()).unwrap(), read);
         let error = DriverError { kind: ErrorKind::Forbidden, message: "no".into(), path: None, hint: None };
         let Reply::Failed(refusal) = refused(&error) else { panic!() };
         assert_eq!(format!("{:?}", refusal.recall()), format!("{error:?}"));

@@ -8,7 +8,7 @@ use futures::future::BoxFuture;
 use sha2::{Digest as _, Sha256};
 
 use super::reply::{Kept, Reply, refused};
-use crate::driver::{ApplyRequest, ApplyResponse, CallContext, CreateRecovery, Driver, Preparation};
+use crate::driver::{ApplyRequest, ApplyResponse, CallContext, CreateRecovery, Driver, Expected, Preparation};
 use crate::model::{
     Diagnostics, DriverError, ErrorKind, ObjectState, PlanRequest, PlanResponse, Provider, RecordedObject, Schema,
     Value,
@@ -193,6 +193,28 @@ impl Driver for Taped {
         planned: &'a Value,
     ) -> BoxFuture<'a, Result<Option<ObjectState>, DriverError>> {
         self.inner.find_created(context, planned)
+    }
+
+    fn data_schema(&self, type_name: &str, provider: Option<&Provider>) -> Option<Arc<Schema>> {
+        self.inner.data_schema(type_name, provider)
+    }
+
+    fn expect_data<'a>(
+        &'a self,
+        context: &'a CallContext,
+        config: &'a Value,
+    ) -> BoxFuture<'a, Result<Expected, DriverError>> {
+        let question = Question::new(context, "expect_data").value(config);
+        self.through(question, self.inner.expect_data(context, config)).boxed()
+    }
+
+    fn read_data<'a>(
+        &'a self,
+        context: &'a CallContext,
+        config: &'a Value,
+    ) -> BoxFuture<'a, Result<Value, DriverError>> {
+        let question = Question::new(context, "read_data").value(config);
+        self.through(question, self.inner.read_data(context, config)).boxed()
     }
 
     fn concurrency(&self) -> Option<usize> {

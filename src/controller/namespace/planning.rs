@@ -461,6 +461,7 @@ impl Planned {
                 prepared: only(&plan.prepared, of),
                 lifecycle: only(&plan.lifecycle, of),
                 wants: only(&plan.wants, of),
+                readings: only(&plan.readings, of),
                 read: plan.read.iter().filter(|address| of(address)).cloned().collect(),
                 gone: plan.gone.iter().filter(|address| of(address)).cloned().collect(),
                 diagnostics: plan.diagnostics.iter().filter(|d| concerns(&d.address)).cloned().collect(),

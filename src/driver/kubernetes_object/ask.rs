@@ -99,7 +99,7 @@ impl KubernetesObject {
         }
     }
 
-    async fn live(&self, context: &CallContext, target: &Target) -> Result<Option<Json>, DriverError> {
+    pub(super) async fn live(&self, context: &CallContext, target: &Target) -> Result<Option<Json>, DriverError> {
         let who = self.who(context)?;
         // A second look for a kind that was moved or removed since it was looked up.
         for _ in 0..2 {

@@ -452,7 +452,7 @@ impl Object<'_> {
         })
     }
 
-    fn conformed(&self, config: &EngineValue) -> Result<Value, DriverError> {
+    pub(super) fn conformed(&self, config: &EngineValue) -> Result<Value, DriverError> {
         let (config, mut found) = cty::conform(&self.kind.schema.block, config);
         if found.is_empty() {
             return Ok(config);
@@ -490,7 +490,7 @@ fn decode(value: &Encoded, ty: &Type, what: &str) -> Result<Value, DriverError> 
 }
 
 /// We allow no provider to put objects off.
-fn refuse_deferred(deferred: bool) -> Result<(), DriverError> {
+pub(super) fn refuse_deferred(deferred: bool) -> Result<(), DriverError> {
     if deferred { Err(told::fault("the provider put the object off, which nobody allowed it to")) } else { Ok(()) }
 }
 

@@ -19,6 +19,7 @@ pub(super) struct Served {
     settings: Block,
     facts: ProviderFacts,
     types: Mutex<BTreeMap<Arc<str>, Option<Arc<ResourceType>>>>,
+    data: Mutex<BTreeMap<Arc<str>, Option<Arc<ResourceType>>>>,
 }
 
 impl Served {
@@ -30,7 +31,7 @@ impl Served {
     ) -> Result<Self, DriverError> {
         let settings = told.provider().map_err(|error| told::fault(error.to_string()))?;
         let settings = schema::block(&settings.block).map_err(|error| told::fault(error.to_string()))?;
-        Ok(Self { told, identities, settings, facts, types: Mutex::default() })
+        Ok(Self { told, identities, settings, facts, types: Mutex::default(), data: Mutex::default() })
     }
 
     /// What is known of the program.
@@ -67,6 +68,18 @@ impl Served {
         let made = told.map(|told| ResourceType::new(&told, self.identities.get(type_name)).map(Arc::new));
         let made = made.transpose().map_err(|error| told::fault(format!("the type `{type_name}`: {error}")))?;
         lock(&self.types).insert(type_name.into(), made.clone());
+        Ok(made)
+    }
+
+    /// A type of data sources; `None` when it has none of that name.
+    pub fn data(&self, type_name: &str) -> Result<Option<Arc<ResourceType>>, DriverError> {
+        if let Some(known) = lock(&self.data).get(type_name) {
+            return Ok(known.clone());
+        }
+        let told = self.told.data_source(type_name).map_err(|error| told::fault(error.to_string()))?;
+        let made = told.map(|told| ResourceType::new(&told, None).map(Arc::new)).transpose();
+        let made = made.map_err(|error| told::fault(format!("the data source `{type_name}`: {error}")))?;
+        lock(&self.data).insert(type_name.into(), made.clone());
         Ok(made)
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use petgraph::graph::NodeIndex;
 
-use super::Adoption;
+use super::{Adoption, Known};
 use crate::execute::Engine;
 use crate::execute::step::{StepScope, StepTask};
 use crate::graph::{Finished, Outcome, Walk};
@@ -140,14 +140,16 @@ impl Batch {
             return (None, None);
         }
         let planned = self.change(step).and_then(|change| change.after.clone());
-        let recorded = self.prepared.get(&step.address).map(|prepared| Arc::new(prepared.recorded.clone()));
+        // Nothing is recorded of what is only read.
+        let prepared = self.prepared.get(&step.address).filter(|_| step.operation != Operation::Read);
+        let recorded = prepared.map(|prepared| Arc::new(prepared.recorded.clone()));
         (planned, recorded)
     }
 
     /// Everything the step needs, as it is now.
-    pub fn task(&mut self, engine: &Arc<Engine>, step: &Step, records: &Recorded) -> StepTask {
+    pub fn task(&mut self, engine: &Arc<Engine>, step: &Step, known: &Known<'_>) -> StepTask {
         let instance = super::instance(&self.config, &step.address).cloned();
-        let scope = instance.as_ref().map(|instance| self.scope_of(instance, records)).unwrap_or_default();
+        let scope = instance.as_ref().map(|instance| self.scope_of(instance, known)).unwrap_or_default();
         let change = self.change(step);
         StepTask {
             engine: Arc::clone(engine),
@@ -156,7 +158,7 @@ impl Batch {
             type_name: change.map_or_else(|| Arc::from(""), |change| Arc::clone(&change.type_name)),
             order: change.and_then(|change| change.order),
             instance,
-            stored: records.get(&step.address).cloned(),
+            stored: known.records.get(&step.address).cloned(),
             prepared: self.prepared.get(&step.address).cloned(),
             scope,
             notes: std::sync::Mutex::default(),
@@ -164,16 +166,16 @@ impl Batch {
     }
 
     /// The values that the object refers to: planned ones of steps still to come, recorded ones of all others.
-    fn scope_of(&mut self, instance: &Instance, records: &Recorded) -> StepScope {
+    fn scope_of(&mut self, instance: &Instance, known: &Known<'_>) -> StepScope {
         let mut objects = BTreeMap::new();
         for target in instance.references.iter().map(|reference| &reference.target) {
             let is_family =
                 !self.config.instances.contains_key(target) && self.config.families.contains_key(&target.name);
-            let value = if is_family { self.family(&target.name, records) } else { self.value(target, records) };
+            let value = if is_family { self.family(&target.name, known) } else { self.value(target, known) };
             objects.extend(value.map(|value| (target.spoken(), value)));
         }
         let triggers = trigger::targets(instance);
-        let revisions = triggers.map(|target| (target.clone(), self.revisions(target, records)));
+        let revisions = triggers.map(|target| (target.clone(), self.revisions(target, known.records)));
         StepScope { objects, revisions: revisions.collect(), namespace: self.namespace.clone() }
     }
 
@@ -187,19 +189,19 @@ impl Batch {
         }
     }
 
-    fn value(&self, address: &Address, records: &Recorded) -> Option<Value> {
+    fn value(&self, address: &Address, known: &Known<'_>) -> Option<Value> {
         if self.coming.contains(address) {
             return Some(self.changes.get(address)?.after.clone().unwrap_or(Value::Unknown));
         }
-        records.get(address)?.record.current.as_ref().map(|object| object.value.clone())
+        known.value(address)
     }
 
-    fn family(&mut self, name: &Arc<str>, records: &Recorded) -> Option<Value> {
+    fn family(&mut self, name: &Arc<str>, all: &Known<'_>) -> Option<Value> {
         if let Some(known) = self.families.get(name) {
             return Some(known.clone());
         }
         let members: Vec<&Address> = self.config.family(name).collect();
-        let values = members.iter().map(|member| (member.key.clone(), self.value(member, records)));
+        let values = members.iter().map(|member| (member.key.clone(), self.value(member, all)));
         let value = self.config.families.get(name)?.value(values);
         if !members.iter().any(|member| self.coming.contains(*member)) {
             self.families.insert(name.clone(), value.clone());

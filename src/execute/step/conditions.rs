@@ -31,11 +31,17 @@ pub(super) fn after(task: &StepTask, fate: Fate) -> Result<Fate, Unfinished> {
     let stored = match &fate {
         Fate::Kept(stored) => Some(stored),
         Fate::Untouched => task.stored.as_ref(),
-        Fate::Erased => None,
+        Fate::Erased | Fate::Read(_) => None,
     };
-    let Some(object) = stored.and_then(|stored| stored.record.current.clone()) else { return Ok(fate) };
-    match judged(conditions::after(instance, &object.value, &task.scope)) {
+    let value = match &fate {
+        Fate::Read(reading) => Some(reading.value.clone()),
+        _ => stored.and_then(|stored| Some(stored.record.current.as_ref()?.value.clone())),
+    };
+    let Some(value) = value else { return Ok(fate) };
+    match judged(conditions::after(instance, &value, &task.scope)) {
         Ok(()) => Ok(fate),
+        // What was read and is not as it must be counts for nobody.
+        Err(failure) if matches!(fate, Fate::Read(_)) => Err(failure.into()),
         Err(failure) => Err(Unfinished { fate, failure }),
     }
 }

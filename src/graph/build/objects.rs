@@ -132,6 +132,7 @@ impl<'a> Joined<'a> {
             Action::NoOp | Action::Blocked => {}
             Action::Record => steps.make = Operation::Record,
             Action::Create => steps.make = Operation::Create,
+            Action::Read => steps.make = Operation::Read,
             Action::Update => steps.make = Operation::Update,
             Action::Replace => {
                 (steps.make, steps.remove, steps.replaces) = (Operation::Create, removal(change.forget), true);
@@ -139,7 +140,7 @@ impl<'a> Joined<'a> {
             Action::Destroy => steps.remove = removal(change.forget),
             Action::Forget => steps.remove = Operation::Forget,
         }
-        if matches!(change.action, Action::Record | Action::Create | Action::Update | Action::Replace) {
+        if matches!(change.action, Action::Record | Action::Create | Action::Read | Action::Update | Action::Replace) {
             object.make = Presence::Planned;
         }
         let gives_up = match change.action {
@@ -162,6 +163,10 @@ impl<'a> Joined<'a> {
             if let Some(at) = row.number(&self.names, address) {
                 let wants = dependencies.iter().filter_map(|to| self.wanted_number(to)).collect();
                 self.objects[at].wants = wants;
+                // It has no record, and reads what is there: so it waits for what goes, too.
+                if address.is_data() {
+                    self.objects[at].used = self.used_numbers(dependencies);
+                }
             }
         }
     }

@@ -125,7 +125,8 @@ impl Access {
             return Ok((instance, usize::from(chosen.is_none())));
         }
         let whole = scope.object(address);
-        let whole = whole.ok_or_else(|| Problem::new(format!("there is no Resource `{address}`")))?;
+        let whole =
+            whole.ok_or_else(|| Problem::new(format!("there is no {} `{}`", address.kind(), address.object_name())))?;
         let Some(segment) = &chosen else { return Ok((whole, 0)) };
         match step(whole.unmarked(), segment) {
             Step::To(value) if matches!(whole, Value::Sensitive(_)) => Ok((value.clone().into_sensitive(), 0)),

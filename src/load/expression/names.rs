@@ -38,9 +38,6 @@ const TYPES: &[&str] =
 /// Names that functions begin with.
 const NAMESPACES: &[&str] = &["base64", "json", "lists", "math", "optional", "strings"];
 
-/// Names that will be variables.
-const LATER: &[&str] = &["data"];
-
 /// Whether `name` is where functions such as `math.abs` live.
 pub(super) fn is_namespace(name: &str) -> bool {
     NAMESPACES.contains(&name)
@@ -48,13 +45,13 @@ pub(super) fn is_namespace(name: &str) -> bool {
 
 /// Whether `name` cannot be the name of a Resource in an expression.
 fn is_reserved(name: &str) -> bool {
-    matches!(name, "ns" | "resources")
-        || [RESERVED_WORDS, LITERALS, TYPES, NAMESPACES, LATER].iter().any(|words| words.contains(&name))
+    matches!(name, "ns" | "resources" | "data")
+        || [RESERVED_WORDS, LITERALS, TYPES, NAMESPACES].iter().any(|words| words.contains(&name))
 }
 
-/// How many segments belong to the root itself: `resources["a"]` is one, as `a` is.
+/// How many segments belong to the root itself: `resources["a"]` and `data.a` are one, as `a` is.
 pub(super) fn length_of_root(name: &str) -> usize {
-    usize::from(name == "resources")
+    usize::from(matches!(name, "resources" | "data"))
 }
 
 /// Whether a path that begins with `name` can only be one of a Resource.
@@ -87,6 +84,23 @@ pub(super) fn resolve(
             let shown = format!("resources[{}]", serde_json::Value::from(target.as_ref()));
             (Root::Object(Address::single(target)), interner.get(&shown))
         }
+        "data" => {
+            let target = match segments.first() {
+                Some(Segment::Name(target)) => target.clone(),
+                _ => {
+                    return Err(Problem::new("`data` needs the name of a DataSource, such as `data.image`")
+                        .because("dependencies must be known before anything is evaluated")
+                        .hint("for a Resource of that name write `resources[\"data\"]`"));
+                }
+            };
+            segments.remove(0);
+            let shown = match is_identifier(&target) {
+                true => format!("data.{target}"),
+                false => format!("data[{}]", serde_json::Value::from(target.as_ref())),
+            };
+            let address = Address::data(&resource_name(&target, interner)?);
+            (Root::Object(Address::single(interner.get(&address.name))), interner.get(&shown))
+        }
         _ if let Some(variable) = Variable::named(name) => (Root::Variable(variable), interner.get(name)),
         _ if LITERALS.contains(&name) => return Ok(None),
         _ if TYPES.contains(&name) && segments.is_empty() => return Ok(None),
@@ -96,18 +110,23 @@ pub(super) fn resolve(
     Ok(Some(Access { root, shown, chosen: None, segments: segments.into() }))
 }
 
+fn is_identifier(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+}
+
 const NAME_RULE: &str = "names consist of lower-case letters, digits and `-`, which expressions write as `_`";
 
 /// The Resource that an identifier stands for. Two Resources never share an identifier, since no name holds `_`.
 fn resource_name(identifier: &str, interner: &mut Interner) -> Result<Arc<str>, Problem> {
-    if !identifier.contains('_') && is_label(identifier) {
+    if is_label(identifier) {
         return Ok(interner.get(identifier));
     }
     let name = identifier.replace('_', "-");
     if is_label(&name) {
         return Ok(interner.get(&name));
     }
-    Err(Problem::new(format!("no Resource can be named `{identifier}`")).hint(NAME_RULE))
+    Err(Problem::new(format!("no object can be named `{identifier}`")).hint(NAME_RULE))
 }
 
 /// The problem of a name that cannot be used as it was.
@@ -129,8 +148,8 @@ pub(super) fn reserved(name: &str) -> Problem {
     if let Some((why, hint)) = own {
         return Problem::new(format!("`{name}` has no value here")).because(why).hint(hint);
     }
-    let why = if LATER.contains(&name) || Variable::named(name).is_some() {
-        "it stands for no value here: expressions read Resources by name, `ns` and `resources`"
+    let why = if Variable::named(name).is_some() {
+        "it stands for no value here: expressions read Resources by name, `data`, `ns` and `resources`"
     } else {
         "it has a meaning of its own in expressions"
     };

@@ -91,8 +91,8 @@ impl Pass<'_> {
         if let Some(access) = names::resolve(&root, segments, self.interner)? {
             let access = access.choosing_by(chosen);
             let how = match how {
-                // The first segment behind `resources` is the object's name, which is always read.
-                How::Optional(from) if root == "resources" => How::Optional(from.saturating_sub(1)),
+                // The first segment behind `resources` and `data` is the object's name, which is always read.
+                How::Optional(from) => How::Optional(from.saturating_sub(names::length_of_root(&root))),
                 How::Value => asked,
                 how => how,
             };

@@ -358,8 +358,8 @@ fn errors_are_found_before_anything_is_evaluated() {
             ${a..b}  =>  spec.config.a: `${a..b}` at column 1: expected identifier after '.' (column 5)
             ${self.id}  =>  spec.config.a: `${self.id}` at column 1: `self` has no value here: it is the object as it is after a step, which is not known here (hint: postconditions, hooks and `publish` can read it)
             ${count.index + 1}  =>  spec.config.a: `${count.index + 1}` at column 1: `count` has no value here: it tells the instances of a `count` family apart (hint: give the Resource `count`)
-            ${data.ami.id}  =>  spec.config.a: `${data.ami.id}` at column 1: `data` is reserved: it stands for no value here: expressions read Resources by name, `ns` and `resources` (hint: for the Resource of that name write `resources["data"]`)
-            ${inputs.domain}  =>  spec.config.a: `${inputs.domain}` at column 1: `inputs` is reserved: it stands for no value here: expressions read Resources by name, `ns` and `resources` (hint: for the Resource of that name write `resources["inputs"]`)
+            ${data.ami.id}  =>  `${data.ami.id}` at column 1: there is no DataSource `ami`
+            ${inputs.domain}  =>  spec.config.a: `${inputs.domain}` at column 1: `inputs` is reserved: it stands for no value here: expressions read Resources by name, `data`, `ns` and `resources` (hint: for the Resource of that name write `resources["inputs"]`)
             ${each.key}  =>  spec.config.a: `${each.key}` at column 1: `each` has no value here: it tells the instances of a `forEach` family apart (hint: give the Resource `forEach`)
             ${import.id}  =>  spec.config.a: `${import.id}` at column 1: `import` is reserved: it has a meaning of its own in expressions (hint: for the Resource of that name write `resources["import"]`)
             ${namespace.name}  =>  spec.config.a: `${namespace.name}` at column 1: `namespace` is reserved: it has a meaning of its own in expressions (hint: for the Resource of that name write `resources["namespace"]`)
@@ -370,8 +370,8 @@ fn errors_are_found_before_anything_is_evaluated() {
             ${resources[0]}  =>  spec.config.a: `${resources[0]}` at column 1: `resources` needs the name of a Resource, such as `resources["app-key"]`: dependencies must be known before anything is evaluated
             ${resources[a.b].id}  =>  spec.config.a: `${resources[a.b].id}` at column 1: `resources` needs the name of a Resource, such as `resources["app-key"]`: dependencies must be known before anything is evaluated
             ${resources['A_b'].id}  =>  spec.config.a: `${resources['A_b'].id}` at column 1: no Resource can be named `A_b` (hint: names consist of lower-case letters, digits and `-`, which expressions write as `_`)
-            ${Foo.id}  =>  spec.config.a: `${Foo.id}` at column 1: no Resource can be named `Foo` (hint: names consist of lower-case letters, digits and `-`, which expressions write as `_`)
-            ${_x.id}  =>  spec.config.a: `${_x.id}` at column 1: no Resource can be named `_x` (hint: names consist of lower-case letters, digits and `-`, which expressions write as `_`)
+            ${Foo.id}  =>  spec.config.a: `${Foo.id}` at column 1: no object can be named `Foo` (hint: names consist of lower-case letters, digits and `-`, which expressions write as `_`)
+            ${_x.id}  =>  spec.config.a: `${_x.id}` at column 1: no object can be named `_x` (hint: names consist of lower-case letters, digits and `-`, which expressions write as `_`)
             ${lowerascii('A')}  =>  spec.config.a: `${lowerascii('A')}` at column 1: there is no function `lowerascii` (hint: did you mean `lowerAscii`?)
             ${'A'.lowerascii()}  =>  spec.config.a: `${'A'.lowerascii()}` at column 1: there is no function `lowerascii` (hint: did you mean `lowerAscii`?)
             ${now()}  =>  spec.config.a: `${now()}` at column 1: there is no function `now` (hint: docs/expressions.md lists the functions)

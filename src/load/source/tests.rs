@@ -203,7 +203,7 @@ fn other_kinds_are_ignored_aloud_and_no_resource_at_all_is_incomplete() {
         expect![[r#"
         namespace default
         incomplete: there is no Resource in the source (hint: `purlin destroy` destroys everything on purpose)
-        Warning: a.yaml:1: apps/v1 Deployment is ignored (hint: only Resource, ConfigMap, Secret and Namespace mean something here)
+        Warning: a.yaml:1: apps/v1 Deployment is ignored (hint: only kinds of Purlin, ConfigMap, Secret and Namespace mean something here)
     "#]],
     );
 }

@@ -55,6 +55,7 @@ pub(super) fn plan(world: &World) -> Plan {
                     "".into(),
                 ),
                 Question::Copies(_) => Reply::Copies(false),
+                Question::Data { config, .. } => Reply::Data(Vec::new(), Ok(Some(config.clone()))),
                 Question::Import(_) => Reply::Object(Ok(None), "".into()),
                 Question::Plan(request) => {
                     let id = request.prior.as_ref().and_then(|prior| prior.value.get("id")).cloned();

@@ -322,6 +322,7 @@ impl World {
                 )
             }
             Question::Copies(_) => Reply::Copies(false),
+            Question::Data { config, .. } => Reply::Data(Vec::new(), Ok(Some(config.clone()))),
             Question::Import(id) => {
                 self.asked.borrow_mut().push(format!("import {}", ask.address));
                 let value = Value::map([("id", Value::from(id.to_string().as_str())), ("input", Value::from(1))]);

@@ -13,7 +13,8 @@ use std::path::Path;
 use super::sandbox::Sandbox;
 
 /// The documents whose examples are run. Each begins with an empty folder.
-const DOCUMENTS: [&str; 5] = ["command-line.md", "families.md", "lifecycle.md", "moves.md", "ordering.md"];
+const DOCUMENTS: [&str; 6] =
+    ["command-line.md", "data-sources.md", "families.md", "lifecycle.md", "moves.md", "ordering.md"];
 
 #[test]
 fn what_documents_show_is_what_happens() {

@@ -38,6 +38,7 @@ fn change(change: &Change, show_values: bool) -> Vec<String> {
         (Action::Replace, _) => format!("-/+ {name}: replace, destroy first"),
         (Action::Destroy, _) => format!("- {name}: destroy"),
         (Action::Forget, _) => format!("< {name}: forget"),
+        (Action::Read, _) => format!("<= {name}: read"),
         (Action::Blocked, _) => {
             let reason = change.blocked.map(|reason| format!(" {reason}")).unwrap_or_default();
             format!("! {name}: blocked{reason}: {}", change.message)

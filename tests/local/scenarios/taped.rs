@@ -7,7 +7,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use purlin::driver::hook::{HookCall, HookOutcome, HookRunner};
 use purlin::driver::publish::CopyOf;
-use purlin::driver::{ApplyRequest, ApplyResponse, CallContext, CreateRecovery, Driver, Publisher, Scripted};
+use purlin::driver::{ApplyRequest, ApplyResponse, CallContext, CreateRecovery, Driver, Expected, Publisher, Scripted};
 use purlin::execute::{Journal, JournalError};
 use purlin::model::data::Texts;
 use purlin::model::{
@@ -119,6 +119,30 @@ impl Driver for TapedDriver {
             let found = self.inner.find_created(context, planned).await;
             self.name(context, found.as_ref().ok().and_then(Option::as_ref));
             found
+        }
+        .boxed()
+    }
+
+    fn data_schema(&self, type_name: &str, provider: Option<&Provider>) -> Option<Arc<Schema>> {
+        self.inner.data_schema(type_name, provider)
+    }
+
+    fn expect_data<'a>(
+        &'a self,
+        context: &'a CallContext,
+        config: &'a Value,
+    ) -> BoxFuture<'a, Result<Expected, DriverError>> {
+        self.inner.expect_data(context, config)
+    }
+
+    fn read_data<'a>(
+        &'a self,
+        context: &'a CallContext,
+        config: &'a Value,
+    ) -> BoxFuture<'a, Result<Value, DriverError>> {
+        async move {
+            self.tape.note(format!("  read {}", context.address));
+            self.inner.read_data(context, config).await
         }
         .boxed()
     }
