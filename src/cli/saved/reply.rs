@@ -269,8 +269,9 @@ mod tests {
         assert_eq!(format!("{recalled:?}"), format!("{answer:?}"));
         let address = "web[0]".parse().unwrap();
         let problem = Diagnostic::error(&address, Reason::InvalidConfig, "no").at(Path::default().name("x")).hint("do");
-        assert_eq!(Diagnostics::recall(&vec![problem.clone()].keep().unwrap()).unwrap(), [problem.clone()]);
-        let expected = (vec![problem.clone()], Value::Unknown);
+        let problems = vec![problem];
+        assert_eq!(Diagnostics::recall(&problems.keep().unwrap()).unwrap(), problems);
+        let expected = (problems, Value::Unknown);
         assert_eq!(<(Diagnostics, Value)>::recall(&expected.keep().unwrap()).unwrap(), expected);
         let read = Value::from("x").into_sensitive();
         assert_eq!(Value::recall(&read.keep().unwrap()).unwrap(), read);
