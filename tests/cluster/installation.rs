@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::controller::Controller;
-use crate::controlplane::{ControlPlane, wait_for, wait_until};
+use crate::controlplane::{ControlPlane, poll, wait_for, wait_until};
 
 /// Where the chart is installed.
 pub(crate) const NAMESPACE: &str = "purlin-system";
@@ -110,9 +110,12 @@ pub(crate) fn is_ready(resource: &Value) -> bool {
 /// Waits until all of them are ready.
 pub(crate) fn wait_ready(namespace: &str, names: &[&str]) {
     for name in names {
-        wait_until(&format!("{namespace}/{name} is ready"), LIMIT, || {
-            resource(namespace, name).is_some_and(|resource| is_ready(&resource))
-        });
+        let ready = poll(LIMIT, || resource(namespace, name).filter(is_ready));
+        assert!(
+            ready.is_some(),
+            "{namespace}/{name} is not ready: {:#}",
+            resource(namespace, name).unwrap_or_default()["status"]
+        );
     }
 }
 

@@ -5,12 +5,14 @@ use crate::installation::*;
 use crate::real_providers;
 
 /// A Provider whose program the test suite has built. Providers are of the whole cluster, so each test names its own.
+/// A provider that may write the files of the test suite, and no others.
 pub(crate) fn provider(name: &str, program: &str) -> String {
     let program = real_providers::program(program);
     format!(
         "---\napiVersion: purlin.dev/v1alpha1\nkind: Provider\nmetadata: {{ name: {name} }}\nspec:\n  \
-         source: hashicorp/{name}\n  package: {{ path: '{}' }}\n",
-        program.display()
+         source: hashicorp/{name}\n  package: {{ path: '{}' }}\n  files: {{ write: ['{}'] }}\n",
+        program.display(),
+        plane().scratch().display()
     )
 }
 

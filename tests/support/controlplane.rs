@@ -25,7 +25,7 @@ use run_dir::RunDir;
 use serde_json::{Value, json};
 
 pub(crate) use tools::tools;
-pub(crate) use wait::{wait_for, wait_until};
+pub(crate) use wait::{poll, wait_for, wait_until};
 
 /// One running control plane. Dropping it ends its processes.
 pub(crate) struct ControlPlane {

@@ -422,3 +422,46 @@ fn an_object_is_imported_by_its_identity() {
     let ran = sandbox.run(&["import", "note", "--identity", identity, "-f", "files", "--type", "terraform_data"]);
     assert!(ran.one_error().contains("objects of the type `terraform_data` have no identity"), "{ran:?}");
 }
+
+#[test]
+fn a_provider_reads_what_it_does_not_manage_when_that_is_there() {
+    let sandbox = Sandbox::new();
+    install(&sandbox, &["corner"]);
+    let world = sandbox.path("world");
+    fs::create_dir(&world).unwrap();
+    let config = format!("spec: {{ provider: {{ name: corner }}, config: {{ folder: '{}' }} }}", world.display());
+    let write = |text: &str, lookup: &str| {
+        let documents = [
+            document("ProviderConfig", "corner", &config),
+            document("Resource", "it", &format!("spec: {{ type: corner_trouble, config: {{ text: {text} }} }}")),
+            document("DataSource", "found", &format!("spec: {{ type: corner_lookup, config: {{ id: '{lookup}' }} }}")),
+            document("Resource", "copy", "spec: { type: terraform_data, config: { input: '${data.found.text}' } }"),
+            document("Resource", "other", "spec: { type: terraform_data, config: { input: 1 } }"),
+        ];
+        sandbox.write("files/it.yaml", &documents.concat());
+    };
+    let copied = || {
+        let rows = sandbox.json(&["state", "show", "copy", "-o", "json"]);
+        rows["objects"][0]["values"]["output"].as_str().unwrap().to_owned()
+    };
+    write("one", "${it.id}");
+    let mut ended = finished(&sandbox, APPLY);
+    ended.retain(|step| step != "other create");
+    assert_eq!(ended, ["it create", "data.found read", "copy create"]);
+    assert_eq!(copied(), "one");
+    assert_eq!(actions(&sandbox), [""; 0]);
+    write("two", "${it.id}");
+    assert_eq!(finished(&sandbox, APPLY), ["it update", "data.found read", "copy update"]);
+    assert_eq!(copied(), "two");
+    write("two", "nowhere");
+    let plan = sandbox.json(&["plan", "-f", "files", "-o", "json"]);
+    let mut told = plan["diagnostics"].as_array().unwrap().iter();
+    let told = told.find(|told| told["address"] == "data.found").unwrap();
+    assert!(told["detail"].as_str().unwrap().contains("There is no such object: nowhere"), "{told}");
+    assert!(told["summary"].as_str().unwrap().starts_with("spec.config.id: "), "{told}");
+    let action = |address: &str| {
+        let changes = plan["changes"].as_array().unwrap();
+        changes.iter().find(|change| change["address"] == address).unwrap()["action"].clone()
+    };
+    assert_eq!((action("copy"), action("it"), action("other")), ("Blocked".into(), "NoOp".into(), "NoOp".into()));
+}

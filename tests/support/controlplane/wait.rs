@@ -20,7 +20,7 @@ pub(crate) fn wait_for<T>(description: &str, timeout: Duration, answer: impl FnM
 }
 
 /// Asks at least once, and at growing intervals, for what happens at once should be seen at once.
-pub(super) fn poll<T>(timeout: Duration, mut answer: impl FnMut() -> Option<T>) -> Option<T> {
+pub(crate) fn poll<T>(timeout: Duration, mut answer: impl FnMut() -> Option<T>) -> Option<T> {
     let start = Instant::now();
     let mut pause = Duration::from_millis(2);
     loop {
