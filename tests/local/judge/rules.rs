@@ -280,7 +280,7 @@ impl Rules<'_> {
                 }
                 for (other, other_key) in self.facts.removed.iter().filter(|(other, _)| other == y) {
                     let mutual = self.leftovers.get(&(other.clone(), *other_key)).is_some_and(|all| all.contains(x));
-                    if !mutual && other != x {
+                    if !mutual {
                         edges.insert((Node::L(other.clone(), *other_key), this.clone()));
                     }
                 }
