@@ -36,6 +36,18 @@ fn nothing() -> Msgpack {
     Msgpack(vec![0x80])
 }
 
+/// Waits until a process that was told to stop has stopped, each thread of it: until then it may still answer.
+async fn stopped(process: u32) {
+    let runs = || {
+        let threads = fs::read_dir(format!("/proc/{process}/task")).unwrap();
+        let stats = threads.map(|thread| fs::read_to_string(thread.unwrap().path().join("stat")).unwrap_or_default());
+        stats.into_iter().any(|stat| stat.rsplit(") ").next().is_some_and(|rest| !rest.starts_with('T')))
+    };
+    while runs() {
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+}
+
 /// Waits until a process has ended: it is not there, or nobody has asked for its exit code yet.
 async fn gone(process: u32) {
     let runs = || {

@@ -12,7 +12,7 @@ use purlin::model::{Provider, ProviderUse, Value};
 use purlin::process::Clock;
 use tempfile::TempDir;
 
-use super::gone;
+use super::{gone, stopped};
 use crate::kit::ManualClock;
 use crate::providers;
 
@@ -130,6 +130,7 @@ async fn a_process_that_is_gone_or_answers_nothing_any_more_is_replaced() {
     bench.call().await;
     assert_eq!(bench.started().len(), 2);
     bench.signal(rustix::process::Signal::STOP);
+    stopped(bench.last()).await;
     let context = bench.context(Duration::from_secs(1));
     let error = bench.providers.validate(&context, &Value::map::<&str>([])).await.unwrap_err();
     assert!(error.message.contains("did not answer ValidateResourceConfig within"), "{}", error.message);
