@@ -25,6 +25,9 @@ const PREFIX: &str = "purlin-";
 /// The file that is locked.
 const LOCK: &str = "lock";
 
+/// Its name before it is.
+const UNLOCKED: &str = "lock.new";
+
 /// Numbers the folders of this process.
 static NEXT: AtomicU64 = AtomicU64::new(0);
 
@@ -55,7 +58,7 @@ impl PrivateFolder {
             ErrorKind::AlreadyExists => fs::remove_dir_all(&path).and_then(|()| builder.create(&path)),
             _ => Err(error),
         });
-        let lock = made.and_then(|()| File::create(path.join(LOCK))).and_then(|lock| lock.lock().map(|()| lock));
+        let lock = made.and_then(|()| locked(&path));
         let lock = lock.map_err(|error| StartError::Folder { folder: parent.to_owned(), why: error.to_string() })?;
         Ok(Self { path, _lock: lock })
     }
@@ -70,6 +73,16 @@ impl Drop for PrivateFolder {
         // What a dying plugin still writes into it stays behind; the next folder of that name replaces it.
         let _ = fs::remove_dir_all(&self.path);
     }
+}
+
+/// Makes the file that is locked. It has another name until it is: whoever sweeps takes a folder whose file is free for one
+/// of a process that is gone.
+fn locked(folder: &Path) -> std::io::Result<File> {
+    let unlocked = folder.join(UNLOCKED);
+    let lock = File::create(&unlocked)?;
+    lock.lock()?;
+    fs::rename(unlocked, folder.join(LOCK))?;
+    Ok(lock)
 }
 
 /// Removes the folders of processes that are gone. One without a file to lock is just being made.
