@@ -150,7 +150,9 @@ impl View<'_> {
             return Ok(());
         }
         let is_target = |x: &Address| self.targets.iter().any(|target| select::means(target, x));
-        let known = facts.actions.keys().chain(facts.used.keys()).chain(&facts.wanted);
+        // Of some nothing is left but what was deposed.
+        let left_over = facts.leftovers.keys().map(|(x, _)| x);
+        let known = facts.actions.keys().chain(facts.used.keys()).chain(&facts.wanted).chain(left_over);
         let mut reached: BTreeSet<Address> = known.filter(|x| is_target(x)).cloned().collect();
         loop {
             let uses = |b: &Address, a: &Address| {
