@@ -74,12 +74,7 @@ impl Driver for Offline {
         let schema = self.0.schema(&context.type_name, context.provider());
         let answer = schema.ok_or_else(refusal).map(|schema| PlanResponse {
             planned: planned(&schema, &request.config),
-            requires_replace: Vec::new(),
-            private: Arc::from([]),
-            identity: None,
-            tells: false,
-            checked: false,
-            warnings: Vec::new(),
+            ..PlanResponse::default()
         });
         async { answer }.boxed()
     }

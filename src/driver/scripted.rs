@@ -297,9 +297,7 @@ fn plan(request: &PlanRequest) -> PlanResponse {
         requires_replace: replaced,
         private: Arc::from(request.entropy),
         identity,
-        tells: false,
-        checked: false,
-        warnings: Vec::new(),
+        ..PlanResponse::default()
     }
 }
 

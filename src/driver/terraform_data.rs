@@ -122,12 +122,8 @@ fn plan(request: &PlanRequest) -> PlanResponse {
         let output = if input == Value::Null { Value::Null } else { Value::Unknown };
         return PlanResponse {
             planned: object(input, output, triggers, Value::Unknown),
-            requires_replace: Vec::new(),
             private: drawn_id(request.entropy),
-            identity: None,
-            tells: false,
-            checked: false,
-            warnings: Vec::new(),
+            ..PlanResponse::default()
         };
     };
     let output = match &input {
@@ -142,10 +138,7 @@ fn plan(request: &PlanRequest) -> PlanResponse {
         planned: object(input, output, triggers, id),
         requires_replace: if replaced { vec![Path::default().name("triggers_replace")] } else { Vec::new() },
         private: if replaced { drawn_id(request.entropy) } else { Arc::from([]) },
-        identity: None,
-        tells: false,
-        checked: false,
-        warnings: Vec::new(),
+        ..PlanResponse::default()
     }
 }
 

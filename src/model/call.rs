@@ -17,8 +17,8 @@ pub struct PlanRequest {
     pub planned_before: Option<Value>,
 }
 
-/// What `plan` answers.
-#[derive(Clone, Debug)]
+/// What `plan` answers. The default is one of which nothing is to be said but the value.
+#[derive(Clone, Debug, Default)]
 pub struct PlanResponse {
     /// The value after the change; `Unknown` where only the call will tell.
     pub planned: Value,

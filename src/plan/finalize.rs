@@ -223,12 +223,7 @@ mod tests {
     fn response(planned: Value) -> PlanResponse {
         PlanResponse {
             planned,
-            requires_replace: Vec::new(),
-            private: Arc::new([]),
-            identity: None,
-            tells: false,
-            checked: false,
-            warnings: Vec::new(),
+            ..PlanResponse::default()
         }
     }
 

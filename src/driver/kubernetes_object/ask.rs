@@ -180,12 +180,8 @@ impl KubernetesObject {
         let fixed = wanted.manifest.get("metadata").and_then(|metadata| metadata.get("name")).is_some_and(is_text);
         Ok(PlanResponse {
             planned: planned(wanted.manifest, object, Value::Unknown),
-            requires_replace: Vec::new(),
-            private: Arc::from([]),
             identity: (fixed && placed).then(|| target.identity()),
-            tells: false,
-            checked: false,
-            warnings: Vec::new(),
+            ..PlanResponse::default()
         })
     }
 
@@ -376,12 +372,7 @@ fn wholly_unknown(request: &PlanRequest, manifest: &Value) -> PlanResponse {
 fn changed(planned: Value) -> PlanResponse {
     PlanResponse {
         planned,
-        requires_replace: Vec::new(),
-        private: Arc::from([]),
-        identity: None,
-        tells: false,
-        checked: false,
-        warnings: Vec::new(),
+        ..PlanResponse::default()
     }
 }
 

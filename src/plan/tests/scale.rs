@@ -63,12 +63,8 @@ pub(super) fn plan(world: &World) -> Plan {
                     let identity = None;
                     let response = PlanResponse {
                         planned,
-                        requires_replace: Vec::new(),
-                        private: Arc::new([]),
                         identity,
-                        tells: false,
-                        checked: false,
-                        warnings: Vec::new(),
+                        ..PlanResponse::default()
                     };
                     Reply::Planned(Vec::new(), Ok(Some(response)))
                 }

@@ -472,11 +472,8 @@ fn plan_thing(type_name: &str, request: &PlanRequest, said: Option<&str>) -> Pla
     PlanResponse {
         planned,
         requires_replace,
-        private: Arc::new([]),
         identity,
-        tells: false,
-        checked: false,
-        warnings: Vec::new(),
+        ..PlanResponse::default()
     }
 }
 

@@ -329,11 +329,7 @@ impl Driver for World {
             Ok(PlanResponse {
                 planned,
                 requires_replace,
-                private: Arc::from([]),
-                identity: None,
-                tells: false,
-                checked: false,
-                warnings: Vec::new(),
+                ..PlanResponse::default()
             })
         }
         .boxed()
