@@ -72,10 +72,9 @@ impl Driver for Offline {
         request: PlanRequest,
     ) -> BoxFuture<'a, Result<PlanResponse, DriverError>> {
         let schema = self.0.schema(&context.type_name, context.provider());
-        let answer = schema.ok_or_else(refusal).map(|schema| PlanResponse {
-            planned: planned(&schema, &request.config),
-            ..PlanResponse::default()
-        });
+        let answer = schema
+            .ok_or_else(refusal)
+            .map(|schema| PlanResponse { planned: planned(&schema, &request.config), ..PlanResponse::default() });
         async { answer }.boxed()
     }
 

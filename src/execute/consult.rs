@@ -16,7 +16,7 @@ use crate::execute::Engine;
 use crate::load::{Config, ImportRequest, ProviderSpec, Timeouts};
 use crate::model::{
     Address, Diagnostics, DriverError, ErrorKind, ObjectState, PlanRequest, PlanResponse, Provider, ProviderUse,
-    Recorded, Schema, Severity, Value,
+    Recorded, Schema, Secrets, Severity, Value,
 };
 use crate::plan::moves::{self, Move, Moves};
 use crate::plan::{Ask, AskId, Memo, Plan, PlanOptions, Planner, Question, Reply, Types};
@@ -183,10 +183,9 @@ async fn answer(engine: &Engine, config: &Config, recorded: &Recorded, ask: Ask)
         Question::Read(object) => match driver.configuration(&context).await {
             Ok(configuration) => {
                 let read = driver.read(&context, &object).await;
-                let read = read.map(checked_object).map_err(|error| {
-                    let given: Vec<&Value> = read_by().into_iter().chain([&object.value]).collect();
-                    mask::error(error, &given)
-                });
+                let read = read
+                    .map(checked_object)
+                    .map_err(|error| Secrets::of(read_by().into_iter().chain([&object.value])).error(error));
                 Reply::Object(read, configuration)
             }
             Err(error) => Reply::Object(Err(error), Arc::from("")),
@@ -285,21 +284,11 @@ pub(super) async fn validate_and_plan<'a>(
 ) -> (Diagnostics, Result<Option<PlanResponse>, DriverError>) {
     let (config, prior) = (request.config.clone(), request.prior.clone());
     // Only what is told needs to be masked, and most plans tell nothing.
-    let mask_error = |error| {
-        let marked = mask::marked(driver, context, &config);
-        let own = prior.iter().map(|object| &object.value).chain([&marked]);
-        mask::error(error, &own.chain(read_by()).collect::<Vec<_>>())
-    };
+    let secrets = || mask::secrets(driver, context, &config, prior.as_deref(), &read_by());
     let mut found = match driver.validate(context, &config).await {
-        Ok(found) => found,
-        Err(error) => return (Vec::new(), Err(mask_error(error))),
+        Ok(found) => mask::diagnostics(found, secrets),
+        Err(error) => return (Vec::new(), Err(secrets().error(error))),
     };
-    if !found.is_empty() {
-        let marked = mask::marked(driver, context, &config);
-        let own = prior.iter().map(|object| &object.value).chain([&marked]);
-        let given: Vec<&Value> = own.chain(read_by()).collect();
-        found = found.into_iter().map(|problem| mask::diagnostic(problem, &given)).collect();
-    }
     if found.iter().any(|diagnostic| diagnostic.severity == Severity::Error) {
         return (found, Ok(None));
     }
@@ -307,15 +296,10 @@ pub(super) async fn validate_and_plan<'a>(
         let mut warnings = std::mem::take(&mut answer.warnings);
         // Providers of the second SDK say the same of a configuration once more.
         warnings.retain(|warning| !found.contains(warning));
-        if !warnings.is_empty() {
-            let marked = mask::marked(driver, context, &config);
-            let own = prior.iter().map(|object| &object.value).chain([&marked]);
-            let given: Vec<&Value> = own.chain(read_by()).collect();
-            found.extend(warnings.into_iter().map(|warning| mask::diagnostic(warning, &given)));
-        }
+        found.extend(mask::diagnostics(warnings, secrets));
         answer
     });
-    (found, answer.map(Some).map_err(mask_error))
+    (found, answer.map(Some).map_err(|error| secrets().error(error)))
 }
 
 /// Checks the configuration of a data source, and when that finds no error reads with it if it shall: otherwise it says
@@ -327,22 +311,16 @@ pub(super) async fn read_data<'a>(
     read: bool,
     read_by: &(dyn Fn() -> Vec<&'a Value> + Sync),
 ) -> (Diagnostics, Result<Option<Value>, DriverError>) {
-    let marked = || mask::marked(driver, context, config);
-    let mask_error = |error| mask::error(error, &[&marked()].into_iter().chain(read_by()).collect::<Vec<_>>());
-    let (mut found, expected) = match driver.expect_data(context, config).await {
-        Ok(expected) => expected,
-        Err(error) => return (Vec::new(), Err(mask_error(error))),
+    let secrets = || mask::secrets(driver, context, config, None, &read_by());
+    let (found, expected) = match driver.expect_data(context, config).await {
+        Ok((found, expected)) => (mask::diagnostics(found, secrets), expected),
+        Err(error) => return (Vec::new(), Err(secrets().error(error))),
     };
-    if !found.is_empty() {
-        let marked = marked();
-        let given: Vec<&Value> = [&marked].into_iter().chain(read_by()).collect();
-        found = found.into_iter().map(|problem| mask::diagnostic(problem, &given)).collect();
-    }
     if found.iter().any(|diagnostic| diagnostic.severity == Severity::Error) {
         return (found, Ok(None));
     }
     let value = if read { driver.read_data(context, config).await } else { Ok(expected) };
-    (found, value.map(Some).map_err(mask_error))
+    (found, value.map(Some).map_err(|error| secrets().error(error)))
 }
 
 /// A driver must report wholly known objects; an unknown place is reported as absent, as Terraform saves it.

@@ -3,11 +3,10 @@
 use std::sync::Arc;
 
 use super::failure::Failure;
-use super::mask;
 use crate::driver::CallContext;
 use crate::driver::hook::{HookCall, HookOutcome};
 use crate::execute::Engine;
-use crate::model::{OnFailure, Reason, RecordedHook, RecordedObject, Value};
+use crate::model::{OnFailure, Reason, RecordedHook, RecordedObject, Secrets, Value};
 use crate::plan::hooks::Evaluated;
 
 /// How much of an output is told: what fits a condition's message beside the rest.
@@ -79,15 +78,15 @@ fn conclude(hook: &RecordedHook, message: String, notes: &mut Vec<HookNote>) -> 
 
 /// Why it failed and what it wrote last, on one line.
 fn line(hook: &RecordedHook, of: &Concerning<'_>, outcome: &HookOutcome) -> String {
-    let given: Vec<&Value> = of.read.iter().copied().chain([&hook.definition, &of.object.value]).collect();
-    let output = mask::text(outcome.output.clone(), &given);
+    let secrets = Secrets::of(of.read.iter().copied().chain([&hook.definition, &of.object.value]));
+    let output = secrets.text(outcome.output.clone());
     let words: Vec<&str> = output.split_whitespace().collect();
     let output = words.join(" ");
     let start = output.char_indices().rev().nth(TOLD - 1).map_or(0, |(at, _)| at);
     let output = if start > 0 { format!("... {}", &output[start..]) } else { output };
     match (&outcome.failure, output.is_empty()) {
         (None, _) => output,
-        (Some(why), true) => mask::text(why.clone(), &given),
-        (Some(why), false) => format!("{}: {output}", mask::text(why.clone(), &given)),
+        (Some(why), true) => secrets.text(why.clone()),
+        (Some(why), false) => format!("{}: {output}", secrets.text(why.clone())),
     }
 }

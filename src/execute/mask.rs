@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use crate::driver::{CallContext, Driver};
-use crate::model::{Diagnostic, DriverError, Secrets, Value};
+use crate::model::{Diagnostics, RecordedObject, Secrets, Value};
 
 /// A configuration with its literal secrets marked: what the schema calls sensitive is, wherever it was written.
 pub(super) fn marked(driver: &dyn Driver, context: &CallContext, config: &Value) -> Value {
@@ -20,17 +20,25 @@ pub(super) fn marked(driver: &dyn Driver, context: &CallContext, config: &Value)
     }))
 }
 
-/// The error without the sensitive texts of the values that the driver was given.
-pub(super) fn error(error: DriverError, given: &[&Value]) -> DriverError {
-    Secrets::of(given.iter().copied()).error(error)
+/// What must not be told of a call about an object: what is sensitive in its configuration, in the object as it was, and in
+/// what its expressions have `read`.
+pub(super) fn secrets(
+    driver: &dyn Driver,
+    context: &CallContext,
+    config: &Value,
+    prior: Option<&RecordedObject>,
+    read: &[&Value],
+) -> Secrets {
+    let marked = marked(driver, context, config);
+    let own = prior.map(|object| &object.value).into_iter().chain([&marked]);
+    Secrets::of(own.chain(read.iter().copied()))
 }
 
-/// The diagnostic without them.
-pub(super) fn diagnostic(diagnostic: Diagnostic, given: &[&Value]) -> Diagnostic {
-    Secrets::of(given.iter().copied()).diagnostic(diagnostic)
-}
-
-/// The text without them.
-pub(super) fn text(text: String, given: &[&Value]) -> String {
-    Secrets::of(given.iter().copied()).text(text)
+/// The diagnostics without `secrets`, which are gathered only when there is something to tell.
+pub(super) fn diagnostics(found: Diagnostics, secrets: impl FnOnce() -> Secrets) -> Diagnostics {
+    if found.is_empty() {
+        return found;
+    }
+    let secrets = secrets();
+    found.into_iter().map(|problem| secrets.diagnostic(problem)).collect()
 }

@@ -21,7 +21,7 @@ use crate::load::expression::Scope;
 use crate::load::{Instance, Timeouts};
 use crate::model::{
     Address, DeposedKey, Intent, ObjectState, Operation, PlannedObject, Reading, Reason, Record, RecordedObject,
-    ReplaceOrder, Revision, Schema, Step, Stored, Value,
+    ReplaceOrder, Revision, Schema, Secrets, Step, Stored, Value,
 };
 use crate::plan::Prepared;
 use crate::plan::finalize::{Final, recorded, recorded_value};
@@ -281,8 +281,10 @@ pub(crate) async fn call(
     let (planned, prior) = (request.planned.clone(), request.prior.clone());
     let mut response = driver.apply(context, request).await;
     let own = [Some(&config), planned.as_ref(), prior.as_ref().map(|object| &object.value)];
-    let given: Vec<&Value> = own.into_iter().flatten().chain(read.iter().copied()).collect();
-    response.error = response.error.map(|error| mask::error(error, &given));
+    response.error = response.error.map(|error| {
+        let given = own.into_iter().flatten().chain(read.iter().copied());
+        Secrets::of(given).error(error)
+    });
     response
 }
 

@@ -54,12 +54,7 @@ pub fn rehearsal(
     schema: &Schema,
     scope: &dyn Scope,
 ) -> Result<PlanRequest, Diagnostics> {
-    let own = Own { instance, others: scope };
-    let evaluated = instance.config.evaluate(&own).map_err(|problems| located(instance, problems))?;
-    let (config, problems) = conform(&instance.address, evaluated, schema);
-    if problems.iter().any(|problem| problem.severity == Severity::Error) {
-        return Err(problems);
-    }
+    let config = evaluated(instance, schema, scope)?;
     let config = match &prepared.prior {
         Some(prior) => ignore::keep(config, &prior.value, &instance.ignore_changes, schema),
         None => config,
@@ -75,13 +70,19 @@ pub fn rehearsal(
 /// The configuration of a data source whose step has come: all of it is known by now. The errors are those of
 /// [`request`].
 pub fn data_config(instance: &Instance, schema: &Schema, scope: &dyn Scope) -> Result<Value, Diagnostics> {
+    let config = evaluated(instance, schema, scope)?;
+    known(&instance.address, &config)?;
+    Ok(config)
+}
+
+/// The configuration in `scope`, as the schema has it.
+fn evaluated(instance: &Instance, schema: &Schema, scope: &dyn Scope) -> Result<Value, Diagnostics> {
     let own = Own { instance, others: scope };
     let evaluated = instance.config.evaluate(&own).map_err(|problems| located(instance, problems))?;
     let (config, problems) = conform(&instance.address, evaluated, schema);
     if problems.iter().any(|problem| problem.severity == Severity::Error) {
         return Err(problems);
     }
-    known(&instance.address, &config)?;
     Ok(config)
 }
 
@@ -221,10 +222,7 @@ mod tests {
     }
 
     fn response(planned: Value) -> PlanResponse {
-        PlanResponse {
-            planned,
-            ..PlanResponse::default()
-        }
+        PlanResponse { planned, ..PlanResponse::default() }
     }
 
     fn input(value: i64) -> Value {

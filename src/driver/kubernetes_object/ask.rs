@@ -1,7 +1,5 @@
 //! Reading, importing and planning: requests that change nothing.
 
-use std::sync::Arc;
-
 use http::Method;
 use serde_json::Value as Json;
 
@@ -370,10 +368,7 @@ fn wholly_unknown(request: &PlanRequest, manifest: &Value) -> PlanResponse {
 }
 
 fn changed(planned: Value) -> PlanResponse {
-    PlanResponse {
-        planned,
-        ..PlanResponse::default()
-    }
+    PlanResponse { planned, ..PlanResponse::default() }
 }
 
 fn replaced(manifest: &Value, paths: Vec<Path>) -> PlanResponse {

@@ -51,7 +51,8 @@ fn as_planned(prepared: &Prepared) -> Final {
     }
 }
 
-fn first(mut problems: Diagnostics) -> Failure {
+/// What a step fails with when its configuration cannot be evaluated.
+pub(super) fn first(mut problems: Diagnostics) -> Failure {
     match problems.is_empty() {
         true => Failure::internal("the configuration cannot be evaluated"),
         false => problems.swap_remove(0).into(),

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use super::finalize::first;
 use super::{Fate, StepTask, Unfinished, conditions};
 use crate::execute::consult::read_data;
 use crate::execute::failure::{Failure, below_config};
-use crate::model::{Diagnostic, Diagnostics, Reading, Severity};
+use crate::model::{Diagnostic, Reading, Severity};
 use crate::plan::finalize::{data_config, recorded_value};
 
 pub(super) async fn run(task: &StepTask) -> Result<Fate, Unfinished> {
@@ -30,11 +31,4 @@ pub(super) async fn run(task: &StepTask) -> Result<Fate, Unfinished> {
         provider: prepared.recorded.provider.clone(),
         service_account: Arc::clone(&prepared.recorded.service_account),
     })))
-}
-
-fn first(mut problems: Diagnostics) -> Failure {
-    match problems.is_empty() {
-        true => Failure::internal("the configuration cannot be evaluated"),
-        false => problems.swap_remove(0).into(),
-    }
 }

@@ -61,11 +61,7 @@ pub(super) fn plan(world: &World) -> Plan {
                     let id = request.prior.as_ref().and_then(|prior| prior.value.get("id")).cloned();
                     let planned = request.config.with("id", id.unwrap_or(Value::Unknown));
                     let identity = None;
-                    let response = PlanResponse {
-                        planned,
-                        identity,
-                        ..PlanResponse::default()
-                    };
+                    let response = PlanResponse { planned, identity, ..PlanResponse::default() };
                     Reply::Planned(Vec::new(), Ok(Some(response)))
                 }
             };

@@ -469,12 +469,7 @@ fn plan_thing(type_name: &str, request: &PlanRequest, said: Option<&str>) -> Pla
         _ => {}
     }
     let identity = planned.get("name").filter(|name| type_name == "named" && !name.has_unknown()).cloned();
-    PlanResponse {
-        planned,
-        requires_replace,
-        identity,
-        ..PlanResponse::default()
-    }
+    PlanResponse { planned, requires_replace, identity, ..PlanResponse::default() }
 }
 
 /// A change as a line: sign, address, why, replace paths, planned value.

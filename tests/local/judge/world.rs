@@ -326,11 +326,7 @@ impl Driver for World {
                 .with("echo", echo);
             let fixed = FIXED.iter().filter(|name| prior.is_some() && differs(name));
             let requires_replace = fixed.map(|name| Path::default().name(*name)).collect();
-            Ok(PlanResponse {
-                planned,
-                requires_replace,
-                ..PlanResponse::default()
-            })
+            Ok(PlanResponse { planned, requires_replace, ..PlanResponse::default() })
         }
         .boxed()
     }
