@@ -4,6 +4,7 @@
 pub mod clock;
 pub mod command;
 mod lock;
+pub mod private_file;
 pub mod random;
 pub mod readiness;
 pub mod shutdown;

@@ -416,16 +416,11 @@ fn without_finalizer(metadata: &ObjectMeta, ours: &str) -> Option<serde_json::Va
 
 /// The patch carries the resourceVersion: a Resource that changed meanwhile is not touched.
 fn release_patch(resource: &Resource) -> Option<serde_json::Value> {
-    let finalizers = resource.metadata.finalizers.as_deref().unwrap_or_default();
-    let others: Vec<&String> = finalizers.iter().filter(|finalizer| *finalizer != api::FINALIZER).collect();
-    if others.len() == finalizers.len() && resource.annotation(api::RECORD).is_empty() {
-        return None;
-    }
-    Some(json!({"metadata": {
-        "resourceVersion": resource.metadata.resource_version,
-        "finalizers": others,
-        "annotations": {api::RECORD: null},
-    }}))
+    let marked = !resource.annotation(api::RECORD).is_empty();
+    let nothing = || json!({"metadata": {"resourceVersion": resource.metadata.resource_version}});
+    let mut patch = without_finalizer(&resource.metadata, api::FINALIZER).or_else(|| marked.then(nothing))?;
+    patch["metadata"]["annotations"] = json!({api::RECORD: null});
+    Some(patch)
 }
 
 fn explained(error: kube::Error) -> anyhow::Error {

@@ -8,7 +8,6 @@ mod reply;
 mod tape;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -26,6 +25,7 @@ use crate::execute::{Engine, Limits};
 use crate::graph::render::GraphJson;
 use crate::plan::Refresh;
 use crate::plan::render::json::Changes;
+use crate::process::private_file;
 use crate::store::codec;
 
 use reply::Reply;
@@ -125,11 +125,7 @@ impl SavedPlan {
         let failed = |error: std::io::Error| {
             Failure::hinted(format!("the plan cannot be saved to `{}`: {error}", path.display()), "name another file")
         };
-        let mut options = OpenOptions::new();
-        options.write(true).create(true).truncate(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let mut file = options.open(path).map_err(failed)?;
+        let mut file = private_file::options().create(true).truncate(true).open(path).map_err(failed)?;
         #[cfg(unix)]
         file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o600)).map_err(failed)?;
         file.write_all(&serde_json::to_vec(self)?).map_err(failed)?;

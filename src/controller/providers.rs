@@ -124,10 +124,7 @@ impl ProviderChecks {
                     .prepare(Preparation { namespace: None, version: 0, needed: this, current: this, settled: &[] })
                     .await;
                 match self.driver.fault(&seen.spec.provider) {
-                    Some(error) => {
-                        let hint = error.hint.map(|hint| format!(" (hint: {hint})")).unwrap_or_default();
-                        (Reason::ProviderNotReady, format!("{}{hint}", error.message))
-                    }
+                    Some(error) => (Reason::ProviderNotReady, error.line()),
                     None => (Reason::Available, "the provider can be used".to_owned()),
                 }
             }

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{ErrorKind as IoKind, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -14,6 +14,7 @@ use super::kubernetes_object::{OWNER_ANNOTATION, owner_mark};
 use super::publish::{CopyOf, Publisher};
 use crate::model::data::Texts;
 use crate::model::{DataKind, DataRef, DriverError, ErrorKind};
+use crate::process::private_file;
 
 /// Writes `published/secret-NAME.json` and `published/configmap-NAME.json`.
 pub struct PublishedFiles {
@@ -82,7 +83,7 @@ impl PublishedFiles {
         fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.folder)?;
         let draft = path.with_extension("json.new");
         let _ = fs::remove_file(&draft);
-        let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft)?;
+        let mut file = private_file::options().create_new(true).open(&draft)?;
         file.write_all(format!("{manifest:#}\n").as_bytes())?;
         file.sync_all()?;
         fs::rename(&draft, path)

@@ -376,15 +376,15 @@ impl Draft {
         let depends_on = std::mem::take(&mut self.depends_on);
         for (index, target) in depends_on.iter().enumerate() {
             let at = Path(vec![name("spec", interner), name("dependsOn", interner)]).index(index);
-            if !expression::is_label(target.strip_prefix("data.").unwrap_or(target)) {
+            let address = Address::single(target.clone());
+            if !expression::is_label(address.object_name()) {
                 let what = format!("`{target}` is no name of a Resource");
                 self.problem(Reason::InvalidManifest, at.name("name"), what, LABEL);
             } else if depends_on[..index].contains(target) {
                 let what = format!("`{target}` is named twice");
                 self.problem(Reason::InvalidManifest, at.name("name"), what, "name each dependency once");
             } else {
-                let target = Address::single(target.clone());
-                references.push(Reference { target, at, explicit: true, choice: None });
+                references.push(Reference { target: address, at, explicit: true, choice: None });
             }
         }
     }

@@ -27,7 +27,7 @@ use access::Access;
 use program::Program;
 
 pub(crate) use access::kind;
-pub(crate) use names::{is_label, spelled};
+pub(crate) use names::{is_identifier, is_label, spelled};
 
 /// A configuration tree whose leaves may be expressions. Cheap to clone.
 #[derive(Clone, Debug, Default)]

@@ -80,3 +80,13 @@ pub struct DriverError {
     /// The next step.
     pub hint: Option<String>,
 }
+
+impl DriverError {
+    /// What happened with the next step, where a diagnostic has no place for it.
+    pub fn line(self) -> String {
+        match self.hint {
+            Some(hint) => format!("{} (hint: {hint})", self.message),
+            None => self.message,
+        }
+    }
+}

@@ -4,6 +4,7 @@
 //! values at the ignored places, so that a driver that is asked for it finds nothing to correct there. Terraform's
 //! rules: a key that the object does not have is taken out; a new object gets its configuration untouched.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use crate::load::lifecycle::ignore_changes_path;
@@ -87,13 +88,7 @@ pub(super) fn keep(config: Value, prior: &Value, ignored: &[IgnoredChange], sche
 pub(super) fn restore(planned: Value, prior: &Value, ignored: &[IgnoredChange], schema: &Schema) -> Value {
     let mut planned = planned;
     for (name, _) in schema.attributes.iter().filter(|(_, attribute)| attribute.shown_in.is_some()) {
-        let root = Path::default().name(name.clone());
-        for entry in ignored {
-            let path = match entry {
-                IgnoredChange::All => &root,
-                IgnoredChange::At(path) if path.starts_with(&root) => path,
-                IgnoredChange::At(_) => continue,
-            };
+        for path in below(name, ignored) {
             if let Some(recorded) = path.get(prior) {
                 planned = put(planned, &path.0, recorded);
             }
@@ -108,14 +103,8 @@ pub(super) fn without_removed(now: Value, recorded: &Value, ignored: &[IgnoredCh
     let mut value = now;
     for (name, attribute) in &schema.attributes {
         let Some(other) = &attribute.shown_in else { continue };
-        let root = Path::default().name(name.clone());
-        for entry in ignored {
-            let path = match entry {
-                IgnoredChange::All => &root,
-                IgnoredChange::At(path) if path.starts_with(&root) => path,
-                IgnoredChange::At(_) => continue,
-            };
-            let mut elsewhere = path.clone();
+        for path in below(name, ignored) {
+            let mut elsewhere = path.clone().into_owned();
             elsewhere.0[0] = Segment::Name(other.clone());
             let (Some(asked), Some(shown)) = (path.get(&value), elsewhere.get(recorded)) else { continue };
             value = match elsewhere.get(&value).filter(|shown| *shown.unmarked() != Value::Null) {
@@ -129,6 +118,15 @@ pub(super) fn without_removed(now: Value, recorded: &Value, ignored: &[IgnoredCh
         }
     }
     value
+}
+
+/// The ignored places of an attribute.
+fn below<'i>(attribute: &Arc<str>, ignored: &'i [IgnoredChange]) -> impl Iterator<Item = Cow<'i, Path>> {
+    let root = Path::default().name(attribute.clone());
+    ignored.iter().filter_map(move |entry| match entry {
+        IgnoredChange::All => Some(Cow::Owned(root.clone())),
+        IgnoredChange::At(path) => path.starts_with(&root).then_some(Cow::Borrowed(path)),
+    })
 }
 
 /// What was asked for, without what was shown and is not any more.

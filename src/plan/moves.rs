@@ -89,7 +89,7 @@ fn goes_on(config: &Config, recorded: &Recorded, options: &PlanOptions, record: 
 }
 
 /// How a move that cannot be made is given up.
-const LET_GO: &str = "hint: correct the annotation `purlin.dev/moved-from`, or remove it";
+const LET_GO: &str = "correct the annotation `purlin.dev/moved-from`, or remove it";
 
 /// Whether it is about the annotation.
 fn concerns_moves(problem: &Diagnostic) -> bool {
@@ -127,7 +127,7 @@ impl<'a> Search<'a> {
 
     /// Holds what would be destroyed in the belief that it is nobody's.
     fn keep(&mut self, from: &Address, why: &str) {
-        self.hold(from, Reason::MoveBlocked, format!("{why}: it stays until that is settled ({LET_GO})"));
+        self.hold(from, Reason::MoveBlocked, format!("{why}: it stays until that is settled (hint: {LET_GO})"));
     }
 
     fn look_for(&mut self, address: &Address, instance: &Instance) {
@@ -172,10 +172,7 @@ impl<'a> Search<'a> {
                 // followed.
                 if !lives(self.config, from) {
                     let what = format!("`{from}` is not moved here, since there is an object already");
-                    self.found.diagnostics.push(
-                        Diagnostic::warning(address, Reason::MoveBlocked, what)
-                            .hint("correct the annotation `purlin.dev/moved-from`, or remove it"),
-                    );
+                    self.found.diagnostics.push(Diagnostic::warning(address, Reason::MoveBlocked, what).hint(LET_GO));
                 }
                 return;
             }
@@ -185,7 +182,11 @@ impl<'a> Search<'a> {
                     if !lives(self.config, from) {
                         self.keep(from, &why);
                     }
-                    return self.hold(address, Reason::MoveBlocked, format!("{why}, so nothing is moved ({LET_GO})"));
+                    return self.hold(
+                        address,
+                        Reason::MoveBlocked,
+                        format!("{why}, so nothing is moved (hint: {LET_GO})"),
+                    );
                 }
                 continue;
             }

@@ -4,7 +4,6 @@
 //! only Purlin knows of an object (hooks, protection, triggers) stays behind.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::io::Write as _;
 use std::sync::Arc;
 
@@ -24,7 +23,7 @@ use crate::driver::{kubernetes_object, terraform_data};
 use crate::model::{
     Address, DeposedKey, InstanceKey, ObjectStatus, ProviderUse, Record, Recorded, RecordedObject, Value,
 };
-use crate::process::{Random as _, SystemRandom};
+use crate::process::{Random as _, SystemRandom, private_file};
 
 /// The oldest version that reads everything in here.
 const WRITTEN_BY: &str = "1.5.0";
@@ -45,14 +44,7 @@ pub async fn run(args: StateExportArgs, console: Console) -> anyhow::Result<Exit
             let failed = |error: std::io::Error| {
                 Failure::hinted(format!("`{}` cannot be written: {error}", path.display()), "name another file")
             };
-            let mut options = fs::OpenOptions::new();
-            options.write(true).create_new(true);
-            #[cfg(unix)]
-            {
-                use std::os::unix::fs::OpenOptionsExt as _;
-                options.mode(0o600);
-            }
-            let mut file = options.open(path).map_err(failed)?;
+            let mut file = private_file::options().create_new(true).open(path).map_err(failed)?;
             file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).map_err(failed)?;
         }
     }
@@ -109,7 +101,7 @@ struct Exporter<'a> {
     recorded: &'a Recorded,
 }
 
-impl Exporter<'_> {
+impl<'a> Exporter<'a> {
     /// The entries of one resource: one for each configuration of a provider that its objects have.
     fn resources(&self, type_name: &str, name: &str, records: &[&Record]) -> anyhow::Result<Vec<String>> {
         let mut by_provider: BTreeMap<String, Vec<String>> = BTreeMap::new();
@@ -196,15 +188,18 @@ impl Exporter<'_> {
             if !names.insert(address.name.clone()) {
                 continue;
             }
-            let of_name = self.recorded.values().filter(|stored| stored.record.address.name == address.name);
-            let current = of_name.filter_map(|stored| stored.record.current.as_ref());
+            let current = self.of_name(&address.name).filter_map(|record| record.current.as_ref());
             open.extend(current.flat_map(|object| object.dependencies.iter().cloned()));
         }
-        let known = self.recorded.values().filter(|stored| {
-            names.contains(&stored.record.address.name) && stored.record.address.name != record.address.name
-        });
-        let known = known.filter(|stored| *stored.record.type_name != *kubernetes_object::TYPE_NAME);
-        known.map(|stored| format!("{}.{}", stored.record.type_name, name(&stored.record.address.name))).collect()
+        names.remove(&record.address.name);
+        let known = names.iter().flat_map(|name| self.of_name(name));
+        let known = known.filter(|record| *record.type_name != *kubernetes_object::TYPE_NAME);
+        known.map(|record| format!("{}.{}", record.type_name, name(&record.address.name))).collect()
+    }
+
+    fn of_name<'n>(&self, name: &'n Arc<str>) -> impl Iterator<Item = &'a Record> + use<'a, 'n> {
+        let from = self.recorded.range(Address::single(name.clone())..);
+        from.map(|(_, stored)| stored.record.as_ref()).take_while(move |record| record.address.name == *name)
     }
 }
 

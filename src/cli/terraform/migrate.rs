@@ -29,6 +29,7 @@ use crate::driver::Driver as _;
 use crate::driver::provider::SettingsUse;
 use crate::load::{self, Config};
 use crate::model::{Address, ProviderUse, Reason, Record, RecordedObject, Severity};
+use crate::process::private_file;
 use crate::store::StateFile;
 
 /// Who reads them without being told.
@@ -269,14 +270,11 @@ async fn write(args: &MigrateArgs, manifests: &[(&str, String)], records: &[Reco
     }
     let written = manifests.iter().try_for_each(|(name, text)| {
         fs::create_dir_all(&aside)?;
-        let mut options = fs::OpenOptions::new();
-        options.write(true).create_new(true);
-        #[cfg(unix)]
-        if *name == SECRETS {
-            use std::os::unix::fs::OpenOptionsExt as _;
-            options.mode(0o600);
-        }
-        let mut file = options.open(aside.join(name))?;
+        let mut options = match *name == SECRETS {
+            true => private_file::options(),
+            false => fs::File::options().write(true).to_owned(),
+        };
+        let mut file = options.create_new(true).open(aside.join(name))?;
         file.write_all(text.as_bytes())?;
         file.sync_all()
     });

@@ -138,10 +138,7 @@ impl NamespaceTask {
                     let version = driver.facts(&used.provider).and_then(|facts| facts.version);
                     Trial::Accepted { version }
                 }
-                Err(error) => {
-                    let hint = error.hint.map(|hint| format!(" (hint: {hint})")).unwrap_or_default();
-                    Trial::Refused(format!("{}{hint}", error.message))
-                }
+                Err(error) => Trial::Refused(error.line()),
             };
             Chore::Settings(name, SettingsDone::Tried(used, trial))
         });

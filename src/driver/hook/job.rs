@@ -179,11 +179,7 @@ fn told(call: &HookCall, verb: &'static str, name: &str, failure: &Failure) -> S
         place: call.context.namespace.to_string(),
         sensitive: call.hook.definition.has_sensitive(),
     };
-    let error = refusal::error(failure, &attempt);
-    match error.hint {
-        Some(hint) => format!("{} (hint: {hint})", error.message),
-        None => error.message,
-    }
+    refusal::error(failure, &attempt).line()
 }
 
 /// The same for the same hook of the same object, and a DNS label.

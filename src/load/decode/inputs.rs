@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{Draft, spec};
 use crate::api;
-use crate::load::expression::{Template, Variable};
+use crate::load::expression::{self, Template, Variable};
 use crate::load::inputs::{Input, Inputs};
 use crate::load::suggest::closest;
 use crate::model::{DataKind, DataRef, Path, Reason};
@@ -46,7 +46,7 @@ impl Draft {
         let mut declared: Vec<Input> = Vec::new();
         for (position, draft) in std::mem::take(&mut self.inputs).into_iter().enumerate() {
             let at = spec(&["inputs"]).index(position);
-            if !is_identifier(&draft.name) {
+            if draft.name.len() > 63 || !expression::is_identifier(&draft.name) {
                 let hint = "names are what expressions can spell: letters, digits and `_`, beginning with a letter";
                 let what = format!("`{}` cannot be the name of an input", draft.name);
                 self.problem(Reason::InvalidManifest, at.name("name"), what, hint);
@@ -94,10 +94,4 @@ impl Draft {
             self.problem(Reason::InvalidExpression, place, format!("there is no input `{name}`"), &hint);
         }
     }
-}
-
-fn is_identifier(name: &str) -> bool {
-    name.len() <= 63
-        && name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
-        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }

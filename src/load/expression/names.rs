@@ -110,7 +110,8 @@ pub(super) fn resolve(
     Ok(Some(Access { root, shown, chosen: None, segments: segments.into() }))
 }
 
-fn is_identifier(text: &str) -> bool {
+/// Whether an expression can name it without quotes.
+pub(crate) fn is_identifier(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }

@@ -1,12 +1,13 @@
 //! The OS lock that makes one process the writer of a state file. It ends with the process, however that ends.
 
 use std::ffi::OsString;
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, TryLockError};
 use std::io::{Read, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::StateError;
+use crate::process::private_file;
 
 /// A lock that is only looked at by somebody is free again after microseconds; this bridges that.
 const ATTEMPTS: u32 = 5;
@@ -23,7 +24,7 @@ impl Lock {
     /// Takes the lock, and leaves our process id in the file for those who come later.
     pub(super) fn exclusive(state: &Path) -> Result<Self, StateError> {
         let denied = |error: std::io::Error| StateError::io(state, &error);
-        let mut file = private(OpenOptions::new().create(true)).open(beside(state)).map_err(denied)?;
+        let mut file = private_file::options().read(true).create(true).open(beside(state)).map_err(denied)?;
         let mut attempt = 0;
         loop {
             attempt += 1;
@@ -40,7 +41,7 @@ impl Lock {
 
     /// Whether some process holds the lock at this moment.
     pub(super) fn is_held(state: &Path) -> bool {
-        let Ok(file) = OpenOptions::new().read(true).open(beside(state)) else { return false };
+        let Ok(file) = File::open(beside(state)) else { return false };
         matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))
     }
 }
@@ -50,13 +51,6 @@ impl Drop for Lock {
         // Whoever finds the file next must not be told of a process that has let go.
         let _ = self.file.set_len(0);
     }
-}
-
-/// A file that nobody else may read, since records hold what providers keep secret.
-pub(super) fn private(options: &mut OpenOptions) -> &mut OpenOptions {
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
-    options.read(true).write(true)
 }
 
 fn beside(state: &Path) -> PathBuf {

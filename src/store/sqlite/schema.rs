@@ -1,7 +1,7 @@
 //! The tables of a state file: opening, making and checking them.
 
 use std::collections::BTreeSet;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::path::Path;
 use std::time::Duration;
 
@@ -9,8 +9,8 @@ use jiff::Timestamp;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
 
 use super::StateError;
-use super::lock::private;
 use crate::model::{Address, Holder};
+use crate::process::private_file;
 
 /// `PRLN`, so that a state file can be told from any other SQLite database.
 const APPLICATION: i64 = 0x5052_4c4e;
@@ -102,7 +102,7 @@ fn make_file(path: &Path) -> Result<(), StateError> {
     if path.exists() {
         return Ok(());
     }
-    private(OpenOptions::new().create_new(true)).open(path).map_err(io)?;
+    private_file::options().create_new(true).open(path).map_err(io)?;
     // The name of a new file is durable only with its folder; SQLite sees to the content.
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     if cfg!(unix) { File::open(folder).and_then(|folder| folder.sync_all()).map_err(io) } else { Ok(()) }
