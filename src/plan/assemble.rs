@@ -555,7 +555,10 @@ fn must_run_again(scene: &Scene<'_>, drafts: &[Option<Draft>]) -> Option<Diagnos
         return None;
     }
     let steps = |id: &Id| scene.running.contains_key(id) || drafts[*id].as_ref().is_some_and(Draft::leaves);
-    let waits = |draft: &&Draft| draft.block.as_ref().is_some_and(|block| block.waiting_for.iter().any(steps));
+    let waits = |draft: &&Draft| {
+        let is_over_soon = |block: &Block| block.reason() == Reason::Waiting || block.waiting_for.iter().any(steps);
+        draft.block.as_deref().is_some_and(is_over_soon)
+    };
     let unknown = |draft: &Draft| draft.block.as_ref().is_some_and(|b| b.reason() == Reason::DependencyNotReady);
     let families = (scene.objects..scene.subjects.len()).filter(|id| families::is_unexpanded(scene, *id));
     let families = families.filter(|id| drafts[*id].as_ref().is_some_and(unknown)).count();

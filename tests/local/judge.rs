@@ -30,14 +30,18 @@ use history::History;
 /// The histories of every test run. The same ones each time, so that a failure is nobody's bad luck.
 const HISTORIES: Range<u64> = 0..550;
 
-/// A history takes milliseconds; one that is not over by then waits for something that never comes.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// A history takes milliseconds; one that is not over by then waits for something that never comes. Who judges thousands
+/// of them lets other work go first, and waits longer.
+fn patience() -> Duration {
+    let is_by_the_way = variable("PURLIN_SEEDS").is_some();
+    Duration::from_secs(if is_by_the_way { 120 } else { 5 })
+}
 
 /// Lives through one history; gives what happened in it, and the objection.
 fn judge(seed: u64) -> (Vec<String>, Result<(), String>) {
     let mut history = History::new(seed);
     let living = async {
-        let outcome = tokio::time::timeout(PATIENCE, history.live()).await;
+        let outcome = tokio::time::timeout(patience(), history.live()).await;
         outcome.unwrap_or_else(|_| Err("nothing happens any more".into()))
     };
     let lived = catch_unwind(AssertUnwindSafe(|| crate::kit::block_on(living)));

@@ -218,8 +218,12 @@ impl<'a> Joined<'a> {
     /// The object, or the family, that a recorded dependency means.
     fn used_number(&mut self, to: &'a Address) -> Option<u32> {
         let single = self.number(to);
-        let is_family = !to.is_instance() && !single.is_some_and(|at| self.recorded[at as usize]);
-        if is_family { self.family(&to.name).or(single) } else { single }
+        if to.is_instance() || single.is_some_and(|at| self.recorded[at as usize]) {
+            return single;
+        }
+        // A family of which nothing is recorded is not what a record means by the name of a single object.
+        let family = self.family(&to.name).filter(|&at| single.is_none() || !self.objects[at as usize].used.is_empty());
+        family.or(single)
     }
 
     /// The number of a family: one object without steps that wants each wanted instance, and used each recorded one.
