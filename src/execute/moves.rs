@@ -46,9 +46,9 @@ pub async fn prepare(journal: &dyn Journal, recorded: &mut Recorded, round: &[Mo
             Some(_) => {}
         }
     }
+    // Also those that are moving themselves: they may be taken back, when what they name is known by its new address only.
     let dependents: Vec<(Record, Version)> = recorded
         .values()
-        .filter(|stored| stored.record.moving_to.is_none())
         .filter_map(|stored| Some((redirected(&stored.record, round, &before)?, stored.version)))
         .collect();
     for (record, version) in dependents {

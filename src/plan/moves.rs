@@ -433,6 +433,14 @@ fn redirection(dependency: &Address, moves: &[Move], recorded: &Recorded) -> Opt
         return Some(vec![one.from.clone()]);
     }
     let forth = || moves.iter().filter(|one| !one.back);
+    let is_of_name = |address: &Address| address.name == dependency.name;
+    let is_recorded = |(address, stored): (&Address, &Stored)| {
+        is_of_name(address) && (stored.record.has_objects() || stored.record.intent.is_some())
+    };
+    if forth().any(|one| one.to == *dependency) && !recorded.iter().any(is_recorded) {
+        // It named what was not there, which has nothing to do with what comes there now.
+        return Some(Vec::new());
+    }
     if let Some(exact) = forth().find(|one| one.from == *dependency) {
         return Some(vec![exact.to.clone()]);
     }
