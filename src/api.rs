@@ -5,6 +5,7 @@
 //! their status.
 
 pub mod conditions;
+pub mod data_source;
 pub mod provider;
 pub mod resource;
 
@@ -13,6 +14,9 @@ mod schema;
 
 pub use conditions::ConditionType;
 pub use crds::{crds, resource_crd};
+pub use data_source::{
+    DataSource, DataSourceDrift, DataSourceLifecycle, DataSourceSpec, DataSourceStatus, DataSourceTimeouts,
+};
 pub use provider::{
     Provider, ProviderConfig, ProviderConfigSpec, ProviderConfigStatus, ProviderFiles, ProviderLimits, ProviderLock,
     ProviderPackage, ProviderSpec, ProviderStatus, ProviderVariable,

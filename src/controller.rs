@@ -238,6 +238,8 @@ fn watch_everything(
         let gate = readiness.gate(format!("providerconfigs{of}"));
         let configs = watch.clone().provider_configs(client.clone(), namespace.clone(), account.clone(), gate);
         tasks.spawn(configs);
+        let gate = readiness.gate(format!("datasources{of}"));
+        tasks.spawn(watch.clone().data_sources(client.clone(), namespace.clone(), account.clone(), gate));
         let gate = readiness.gate(format!("resources{of}"));
         tasks.spawn(watch.clone().resources(client.clone(), namespace, account, gate));
     }

@@ -29,7 +29,7 @@ pub use config::{
     Choice, Config, DeletionPolicy, Drift, DriftAction, Each, IgnoredChange, ImportRequest, Instance, Policies,
     Reference, Timeouts, Trigger,
 };
-pub use decode::{from_api, provider_config_from_api, provider_from_api};
+pub use decode::{data_from_api, from_api, provider_config_from_api, provider_from_api};
 pub use expression::{Scope, Template};
 pub use family::{Expansion, Family, Made, Members, Repeat, Repetition};
 pub use hook::{Hook, When};

@@ -5,11 +5,12 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 };
 use kube::CustomResourceExt as _;
 
-use super::{Provider, ProviderConfig, Resource};
+use super::{DataSource, Provider, ProviderConfig, Resource};
 
 /// Every CRD: its file name in `crds/`, and the text of that file.
 pub fn crds() -> Vec<(&'static str, String)> {
     vec![
+        ("datasources.purlin.dev.yaml", yaml(&data_source_crd())),
         ("providerconfigs.purlin.dev.yaml", yaml(&completed(ProviderConfig::crd()))),
         ("providers.purlin.dev.yaml", yaml(&completed(Provider::crd()))),
         ("resources.purlin.dev.yaml", yaml(&resource_crd())),
@@ -38,6 +39,32 @@ pub fn resource_crd() -> CustomResourceDefinition {
     crd
 }
 
+/// The CRD of [`DataSource`].
+fn data_source_crd() -> CustomResourceDefinition {
+    let mut crd = DataSource::crd();
+    for version in &mut crd.spec.versions {
+        let Some(root) = version.schema.as_mut().and_then(|schema| schema.open_api_v3_schema.as_mut()) else {
+            continue;
+        };
+        root.x_kubernetes_validations = Some(vec![name_rule(), enabled_once()]);
+        repeated_once(root);
+        never_looks_current(root);
+    }
+    crd
+}
+
+/// No rule in CEL, which does not see `forEach`, since that has no type.
+fn repeated_once(root: &mut JSONSchemaProps) {
+    if let Some(spec) = root.properties.as_mut().and_then(|properties| properties.get_mut("spec")) {
+        let both = vec!["count".to_owned(), "forEach".to_owned()];
+        spec.not = Some(Box::new(JSONSchemaProps { required: Some(both), ..JSONSchemaProps::default() }));
+    }
+}
+
+fn enabled_once() -> ValidationRule {
+    rule("!has(self.spec.enabled) || !has(self.spec.enabledWhen)", "spec.enabled and enabledWhen exclude each other")
+}
+
 /// Adds what concerns the whole object: rules that see its name, and the status of a new object.
 fn complete(root: &mut JSONSchemaProps) {
     root.x_kubernetes_validations = Some(vec![
@@ -51,16 +78,9 @@ fn complete(root: &mut JSONSchemaProps) {
              !has(self.spec.lifecycle.preventDestroyWhen)",
             "spec.lifecycle.preventDestroy and preventDestroyWhen exclude each other",
         ),
-        rule(
-            "!has(self.spec.enabled) || !has(self.spec.enabledWhen)",
-            "spec.enabled and enabledWhen exclude each other",
-        ),
+        enabled_once(),
     ]);
-    if let Some(spec) = root.properties.as_mut().and_then(|properties| properties.get_mut("spec")) {
-        // No rule in CEL, which does not see `forEach`, since that has no type.
-        let both = vec!["count".to_owned(), "forEach".to_owned()];
-        spec.not = Some(Box::new(JSONSchemaProps { required: Some(both), ..JSONSchemaProps::default() }));
-    }
+    repeated_once(root);
     never_looks_current(root);
 }
 

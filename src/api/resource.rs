@@ -153,11 +153,11 @@ pub struct ResourceSpec {
     pub timeouts: Option<Timeouts>,
 }
 
-/// A Resource that must be there first.
+/// What must be there first.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Dependency {
-    /// The name of a Resource of this namespace.
-    #[schemars(schema_with = "schema::resource_name")]
+    /// The name of a Resource of this namespace, or `data.` and the name of a DataSource.
+    #[schemars(schema_with = "schema::dependency_name")]
     pub name: String,
 }
 

@@ -19,9 +19,14 @@ pub(super) fn type_name(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
-/// The name of a Resource.
-pub(super) fn resource_name(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({"type": "string", "minLength": 1, "maxLength": 63, "pattern": DNS_LABEL})
+/// The name of a Resource, or of a DataSource after `data.`.
+pub(super) fn dependency_name(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "string",
+        "minLength": 1,
+        "maxLength": 68,
+        "pattern": "^(data\\.)?[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$",
+    })
 }
 
 /// A whole number, or an expression. The most is what `load` allows as well.

@@ -16,7 +16,7 @@ use super::output::Console;
 use super::situation::Situation;
 use super::state::edit::Edited;
 use super::state::records::{Editor, Records};
-use crate::api::{self, Resource};
+use crate::api::{self, DataSource, Resource};
 use crate::driver::Registry;
 use crate::driver::kubernetes_object::{KubernetesObject, OwnerScope};
 use crate::execute::Limits;
@@ -87,8 +87,8 @@ impl Connection {
     }
 
     /// What Resources want, as the controller sees it, but for the inputs: they are read as the user of this command.
-    async fn config(&self, resources: &[Resource]) -> Config {
-        let mut wanted = instances(resources);
+    async fn config(&self, resources: &[Resource], data: &[DataSource]) -> Config {
+        let mut wanted = instances(resources, data);
         self.resolve_inputs(&mut wanted).await;
         let mut config = Config { namespace: self.namespace.as_str().into(), ..Config::default() };
         wanted.into_iter().for_each(|instance| config.add(Arc::new(instance)));
@@ -124,25 +124,50 @@ impl Connection {
         Ok(texts.map_or(Data::Missing, |texts| Data::Present(Arc::new(texts))))
     }
 
+    fn data_sources(&self) -> Api<DataSource> {
+        Api::namespaced(self.client.clone(), &self.namespace)
+    }
+
     async fn all_resources(&self) -> anyhow::Result<Vec<Resource>> {
-        let mut all = Vec::new();
-        let mut page = ListParams::default().limit(PAGE);
-        loop {
-            let list = self.resources().list(&page).await.map_err(explained)?;
-            all.extend(list.items);
-            match list.metadata.continue_.filter(|token| !token.is_empty()) {
-                Some(token) => page = page.continue_token(&token),
-                None => return Ok(all),
-            }
+        all(&self.resources()).await
+    }
+
+    async fn all_data_sources(&self) -> anyhow::Result<Vec<DataSource>> {
+        all(&self.data_sources()).await
+    }
+}
+
+async fn all<K>(api: &Api<K>) -> anyhow::Result<Vec<K>>
+where
+    K: Clone + std::fmt::Debug + serde::de::DeserializeOwned,
+{
+    let mut all = Vec::new();
+    let mut page = ListParams::default().limit(PAGE);
+    loop {
+        let list = api.list(&page).await.map_err(explained)?;
+        all.extend(list.items);
+        match list.metadata.continue_.filter(|token| !token.is_empty()) {
+            Some(token) => page = page.continue_token(&token),
+            None => return Ok(all),
         }
     }
 }
 
-/// What Resources want, by itself.
-fn instances(resources: &[Resource]) -> Vec<Instance> {
+/// A `DataSource` in the form of a Resource, named as addresses name it: commands show both in one way.
+fn as_shown(data: &DataSource) -> Resource {
+    let mut shown = data.to_resource();
+    shown.metadata.name = shown.metadata.name.map(|name| Address::data(&name).name.to_string());
+    shown
+}
+
+/// What Resources and `DataSources` want, by itself.
+fn instances(resources: &[Resource], data: &[DataSource]) -> Vec<Instance> {
     let service_account = Arc::from(DEFAULT_SERVICE_ACCOUNT);
     let mut interner = load::Interner::default();
-    resources.iter().map(|resource| load::from_api(resource, &service_account, &mut interner)).collect()
+    let mut all: Vec<Instance> =
+        resources.iter().map(|resource| load::from_api(resource, &service_account, &mut interner)).collect();
+    all.extend(data.iter().map(|data| load::data_from_api(data, &service_account, &mut interner)));
+    all
 }
 
 /// A client for the current context of a kubeconfig.
@@ -152,28 +177,34 @@ pub async fn client_of(kubeconfig: &std::path::Path) -> anyhow::Result<Client> {
     Ok(Client::try_from(config)?)
 }
 
-/// The Resources of a namespace, in order.
+/// The Resources of a namespace, in order, and then its `DataSources`.
 pub async fn resources(target: &Cluster, console: Console) -> anyhow::Result<Vec<Resource>> {
-    Connection::announced(target, console).await?.all_resources().await
+    let connection = Connection::announced(target, console).await?;
+    let mut all = connection.all_resources().await?;
+    all.extend(connection.all_data_sources().await?.iter().map(as_shown));
+    Ok(all)
 }
 
 /// One Resource. An address stands for the Resource it is an instance of.
 pub async fn resource(target: &Cluster, name: &str, console: Console) -> anyhow::Result<Resource> {
     let connection = Connection::announced(target, console).await?;
     let name = name.parse().map_or_else(|_| name.to_owned(), |address: Address| address.name.to_string());
+    let address = Address::single(name.as_str());
+    if address.is_data() {
+        let found = connection.data_sources().get_opt(address.object_name()).await.map_err(explained)?;
+        return found.as_ref().map(as_shown).ok_or_else(|| missing(&address));
+    }
     let found = connection.resources().get_opt(&name).await.map_err(explained)?;
-    found.ok_or_else(|| {
-        CommandFailure::hinted(format!("there is no Resource `{name}`"), "`purlin get` lists all of them")
-    })
+    found.ok_or_else(|| missing(&address))
 }
 
 /// Reads Resources and records, and changes nothing. What the controller has under way is held.
 pub async fn look(target: &Cluster, limits: Limits, console: Console) -> anyhow::Result<View> {
     let connection = Connection::announced(target, console).await?;
-    let resources = connection.all_resources().await?;
+    let (resources, data) = (connection.all_resources().await?, connection.all_data_sources().await?);
     let loaded = read_records(&connection, target).await?;
     let mut situation = Situation {
-        config: Arc::new(connection.config(&resources).await),
+        config: Arc::new(connection.config(&resources, &data).await),
         recorded: loaded.records,
         indexed: loaded.indexed,
         namespace: connection.namespace_value().await,
@@ -361,7 +392,12 @@ fn refused(failure: &Failure) -> anyhow::Error {
     CommandFailure::hinted(format!("the records cannot be used: {failure}"), hint)
 }
 
-/// Changes a Resource as its user would. `patch` gives a merge patch, or nothing when it is so already.
+fn missing(address: &Address) -> anyhow::Error {
+    let what = format!("there is no {} `{}`", address.kind(), address.object_name());
+    CommandFailure::hinted(what, "`purlin get` lists all of them")
+}
+
+/// Changes a Resource, or the `DataSource` of a name `data.NAME`, as its user would. `patch` gives a merge patch, or nothing when it is so already.
 pub async fn change(
     target: &Cluster,
     name: &str,
@@ -369,13 +405,20 @@ pub async fn change(
     patch: impl Fn(&Resource) -> Option<serde_json::Value>,
 ) -> anyhow::Result<bool> {
     let connection = Connection::announced(target, console).await?;
-    let found = connection.resources().get_opt(name).await.map_err(explained)?;
-    let found = found.ok_or_else(|| {
-        CommandFailure::hinted(format!("there is no Resource `{name}`"), "`purlin get` lists all of them")
-    })?;
-    let Some(patch) = patch(&found) else { return Ok(false) };
+    let address = Address::single(name);
+    let name = address.object_name();
+    let found = match address.is_data() {
+        false => connection.resources().get_opt(name).await,
+        true => connection.data_sources().get_opt(name).await.map(|found| found.map(|data| data.to_resource())),
+    };
+    let found = found.map_err(explained)?.ok_or_else(|| missing(&address))?;
+    let Some(patch) = patch(&found).map(Patch::Merge) else { return Ok(false) };
     let params = PatchParams { field_manager: Some("purlin-cli".to_owned()), ..PatchParams::default() };
-    connection.resources().patch(name, &params, &Patch::Merge(patch)).await.map_err(explained)?;
+    match address.is_data() {
+        false => connection.resources().patch(name, &params, &patch).await.map(drop),
+        true => connection.data_sources().patch(name, &params, &patch).await.map(drop),
+    }
+    .map_err(explained)?;
     Ok(true)
 }
 
@@ -429,7 +472,7 @@ fn explained(error: kube::Error) -> anyhow::Error {
             "install the definitions: `purlin crds | kubectl apply -f -`"
         }
         kube::Error::Api(status) if status.is_forbidden() => {
-            "`get` and `explain` need `get` and `list` on resources.purlin.dev"
+            "`get` and `explain` need `get` and `list` on resources.purlin.dev and datasources.purlin.dev"
         }
         kube::Error::Api(status) if status.is_conflict() => {
             "somebody else changed it meanwhile; look again, then try again"

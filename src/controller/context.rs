@@ -57,7 +57,7 @@ pub struct Context {
 impl Context {
     /// Tells something about a Resource. Nothing can be created in a terminating namespace, so there it is logged only.
     pub fn tell(&self, namespace: &str, instance: &Instance, terminating: bool, note: Note) {
-        let name = &*instance.address.name;
+        let name = instance.address.object_name();
         if note.warning {
             tracing::warn!(namespace, name, reason = note.reason, "{}", note.note);
         } else {
@@ -66,7 +66,7 @@ impl Context {
         if !terminating {
             let regarding = ObjectReference {
                 api_version: Some(api::API_VERSION.to_owned()),
-                kind: Some(api::KIND.to_owned()),
+                kind: Some(instance.address.kind().to_owned()),
                 namespace: Some(namespace.to_owned()),
                 name: Some(name.to_owned()),
                 uid: Some(instance.uid.to_string()),

@@ -14,6 +14,7 @@
 mod families;
 mod inputs;
 mod links;
+mod listing;
 mod overlay;
 mod parked;
 mod providers;
@@ -66,9 +67,9 @@ pub struct Published {
 /// Something that happened outside.
 #[derive(Clone, Debug)]
 pub enum Event {
-    /// A Resource exists in this form.
+    /// A Resource or a `DataSource` exists in this form.
     ResourceApplied(Observed),
-    /// A Resource is gone.
+    /// One of them is gone, by the name in its address.
     ResourceDeleted(Arc<str>),
     /// A record exists in this form.
     RecordApplied(Stored),
@@ -86,6 +87,10 @@ pub enum Event {
     ResourcesRelisting,
     /// What was not listed since `ResourcesRelisting` is gone.
     ResourcesListed,
+    /// All `DataSources` are about to be listed anew.
+    DataSourcesRelisting,
+    /// What was not listed since `DataSourcesRelisting` is gone.
+    DataSourcesListed,
     /// All records are about to be listed anew.
     RecordsRelisting,
     /// What was not listed since `RecordsRelisting` is gone.
@@ -147,6 +152,8 @@ pub struct Index {
     foreign: BTreeSet<Address>,
     /// The names of Resources that are not listed again yet.
     resources_before: Option<BTreeSet<Arc<str>>>,
+    /// The same of `DataSources`.
+    data_before: Option<BTreeSet<Arc<str>>>,
     /// The records that are not listed again yet, at the version they had before.
     records_before: Option<BTreeMap<Address, Version>>,
 }
@@ -238,12 +245,10 @@ impl Index {
             Event::FamilyApplied(family) => self.wake_for_family(|families| families.applied(family)),
             Event::FamilyDeleted(name, version) => self.wake_for_family(|families| families.deleted(name, version)),
             Event::FamilyUnreadable(name, why) => self.wake_for_family(|families| families.unreadable(name, why)),
-            Event::ResourcesRelisting => self.resources_before = Some(self.entries.keys().cloned().collect()),
-            Event::ResourcesListed => {
-                for name in self.resources_before.take().unwrap_or_default() {
-                    self.resource_deleted(&name);
-                }
-            }
+            Event::ResourcesRelisting => self.relisting(false),
+            Event::ResourcesListed => self.listed(false),
+            Event::DataSourcesRelisting => self.relisting(true),
+            Event::DataSourcesListed => self.listed(true),
             Event::RecordsRelisting => self.records_relisting(),
             Event::RecordsListed => self.records_listed(),
             Event::Input(key, data) => self.input_changed(&key, data),
@@ -290,7 +295,7 @@ impl Index {
 
     /// Whether Resources are being listed anew: what was not listed yet may be different by now.
     pub fn is_relisting(&self) -> bool {
-        self.resources_before.is_some()
+        self.resources_before.is_some() || self.data_before.is_some()
     }
 
     /// What these names want.
@@ -410,7 +415,7 @@ impl Index {
     fn resource_applied(&mut self, observed: Observed) {
         let Observed { instance, published, meta } = observed;
         let name = instance.address.name.clone();
-        if let Some(before) = &mut self.resources_before {
+        for before in [&mut self.resources_before, &mut self.data_before].into_iter().flatten() {
             before.remove(&name);
         }
         let has_record = self.addresses(&name).next().is_some();
@@ -493,24 +498,6 @@ impl Index {
             self.foreign.insert(address.clone());
             self.wake_with_neighbours(&address.name);
             self.drop_record(address);
-        }
-    }
-
-    fn records_relisting(&mut self) {
-        // The list will be read after this moment, so it shows that these are gone.
-        self.erased.clear();
-        self.unreadable.clear();
-        self.families.relisting();
-        self.records_before = Some(self.records.iter().map(|(address, s)| (address.clone(), s.version)).collect());
-    }
-
-    fn records_listed(&mut self) {
-        self.wake_for_family(KnownFamilies::listed);
-        for (address, version) in self.records_before.take().unwrap_or_default() {
-            // One that we wrote since may have been written after the list was read.
-            if self.version(&address) == Some(version) {
-                self.record_deleted(&address, version);
-            }
         }
     }
 

@@ -19,6 +19,7 @@ use tokio::task::JoinSet;
 use super::metrics::Metrics;
 use super::retry;
 use crate::api;
+use crate::model::Address;
 use crate::process::Random;
 
 /// How many status are written at once: an API server with two cores is busy with that, and its default share of
@@ -32,12 +33,12 @@ const INTERIM_AT_ONCE: usize = 2;
 /// No pause between two attempts is longer.
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
-/// Which Resource.
+/// Which Resource, or which `DataSource`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Target {
     /// Its namespace.
     pub namespace: Arc<str>,
-    /// Its name.
+    /// Its name, as addresses have it.
     pub name: Arc<str>,
     /// Its UID.
     pub uid: Arc<str>,
@@ -216,14 +217,24 @@ async fn attempt(client: &Client, target: &Target, pending: Pending, metrics: &M
 }
 
 fn patch(target: &Target, status: &api::ResourceStatus) -> Option<http::Request<Vec<u8>>> {
-    let path = <api::Resource as kube::Resource>::url_path(&(), Some(&target.namespace));
+    let address = Address::single(target.name.clone());
+    let (path, status) = match address.is_data() {
+        false => {
+            (<api::Resource as kube::Resource>::url_path(&(), Some(&target.namespace)), serde_json::to_value(status))
+        }
+        true => (
+            <api::DataSource as kube::Resource>::url_path(&(), Some(&target.namespace)),
+            serde_json::to_value(api::DataSourceStatus::from(status.clone())),
+        ),
+    };
+    let status = status.ok()?;
     let body = serde_json::json!([
         {"op": "test", "path": "/metadata/uid", "value": target.uid},
         {"op": "add", "path": "/status", "value": status},
     ]);
     let params = kube::api::PatchParams::default();
     let empty = kube::api::Patch::Merge(serde_json::json!({}));
-    let mut request = Request::new(path).patch_subresource("status", &target.name, &params, &empty).ok()?;
+    let mut request = Request::new(path).patch_subresource("status", address.object_name(), &params, &empty).ok()?;
     *request.body_mut() = serde_json::to_vec(&body).ok()?;
     request.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json-patch+json"));
     request.headers_mut().insert(ACCEPT, HeaderValue::from_static(METADATA_ONLY));
@@ -274,6 +285,12 @@ mod tests {
         assert_eq!(names, [("d".into(), 2), ("a".into(), 1), ("b".into(), 1)], "no more than two at once");
         queue.finish(target("a"), Outcome::Done);
         assert_eq!(queue.pop().unwrap().0.name, "c".into());
+    }
+
+    #[test]
+    fn a_status_of_a_data_source_goes_there() {
+        let request = patch(&target("data.a"), &status(1)).unwrap();
+        assert_eq!(request.uri().path(), "/apis/purlin.dev/v1alpha1/namespaces/shop/datasources/a/status");
     }
 
     #[test]

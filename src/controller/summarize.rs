@@ -20,7 +20,7 @@ use super::metrics::ObjectState;
 use crate::api::conditions::{ConditionType, condition, merge};
 use crate::api::{Deposed, EffectiveLifecycle, Pending, ResourceStatus};
 use crate::load::Instance;
-use crate::model::{Action, Address, Change, Operation, Reason, Record, Step, Value};
+use crate::model::{Action, Address, Change, Operation, Reading, Reason, Record, Step, Value};
 use crate::plan;
 
 use self::verdict::{Class, Verdict};
@@ -67,6 +67,8 @@ pub struct Situation<'a> {
     pub instance: &'a Instance,
     /// Its record.
     pub record: Option<&'a Record>,
+    /// What was read last, of a data source.
+    pub reading: Option<&'a Reading>,
     /// The planned change of its current object; `None`: it was not planned yet.
     pub change: Option<&'a Change>,
     /// The planned changes of its leftovers.
@@ -133,9 +135,10 @@ pub fn summarize(situation: &Situation<'_>) -> Summary {
         pending: pending(situation),
         last_handled_reconcile_at: handled(resource, suspended),
     };
-    if let Some(object) = current {
+    let value = current.map(|object| &object.value).or(situation.reading.map(|reading| &reading.value));
+    if let Some(value) = value {
         let used = serde_json::to_vec(&status).map_or(STATUS_LIMIT, |bytes| bytes.len());
-        status.attributes = attributes::visible(&object.value, STATUS_LIMIT.saturating_sub(used));
+        status.attributes = attributes::visible(value, STATUS_LIMIT.saturating_sub(used));
     }
     Summary { status, notes, state: state(resource, &object, overall) }
 }

@@ -76,13 +76,42 @@ impl Backoff for Pauses {
 impl Watch {
     /// Watches the Resources of one namespace, or of all.
     pub async fn resources(self, client: Client, namespace: Option<String>, service_account: Arc<str>, gate: Gate) {
+        self.objects(client, namespace, service_account, gate, Kind::Resource).await;
+    }
+
+    /// Watches the `DataSources` of one namespace, or of all.
+    pub async fn data_sources(self, client: Client, namespace: Option<String>, service_account: Arc<str>, gate: Gate) {
+        self.objects(client, namespace, service_account, gate, Kind::DataSource).await;
+    }
+
+    async fn objects(
+        self,
+        client: Client,
+        namespace: Option<String>,
+        service_account: Arc<str>,
+        gate: Gate,
+        which: Kind,
+    ) {
         // Dynamic objects, so that one that does not fit our types does not keep the others from being listed.
-        let kind = ApiResource::erase::<api::Resource>(&());
+        let (kind, plural, relisting, listed) = match which {
+            Kind::Resource => (
+                ApiResource::erase::<api::Resource>(&()),
+                "resources",
+                Event::ResourcesRelisting,
+                Event::ResourcesListed,
+            ),
+            Kind::DataSource => (
+                ApiResource::erase::<api::DataSource>(&()),
+                "datasources",
+                Event::DataSourcesRelisting,
+                Event::DataSourcesListed,
+            ),
+        };
         let api: Api<DynamicObject> = match &namespace {
             Some(namespace) => Api::namespaced_with(client, namespace, &kind),
             None => Api::all_with(client, &kind),
         };
-        let mut stream = std::pin::pin!(self.events("resources", watcher(api, Config::default())));
+        let mut stream = std::pin::pin!(self.events(plural, watcher(api, Config::default())));
         let only = namespace.as_deref();
         let mut interner = Interner::default();
         while let Some(event) = stream.next().await {
@@ -91,18 +120,18 @@ impl Watch {
                 interner = Interner::default();
             }
             match event {
-                watcher::Event::Init => self.world.apply_to_all(only, &Event::ResourcesRelisting),
+                watcher::Event::Init => self.world.apply_to_all(only, &relisting),
                 watcher::Event::InitApply(object) | watcher::Event::Apply(object) => {
                     let namespace: Arc<str> = object.namespace().unwrap_or_default().into();
-                    self.world
-                        .apply(&namespace, Event::ResourceApplied(observe(object, &service_account, &mut interner)));
+                    let observed = observe(object, which, &service_account, &mut interner);
+                    self.world.apply(&namespace, Event::ResourceApplied(observed));
                 }
                 watcher::Event::Delete(object) => {
                     let namespace: Arc<str> = object.namespace().unwrap_or_default().into();
-                    self.world.apply(&namespace, Event::ResourceDeleted(object.name_any().into()));
+                    self.world.apply(&namespace, Event::ResourceDeleted(which.address(&object.name_any()).name));
                 }
                 watcher::Event::InitDone => {
-                    self.world.apply_to_all(only, &Event::ResourcesListed);
+                    self.world.apply_to_all(only, &listed);
                     gate.open();
                 }
             }
@@ -266,17 +295,43 @@ impl Watch {
     }
 }
 
-/// A Resource in compact form.
-fn observe(object: DynamicObject, service_account: &Arc<str>, interner: &mut Interner) -> Observed {
+/// What is watched in one way, and kept together.
+#[derive(Clone, Copy)]
+enum Kind {
+    Resource,
+    DataSource,
+}
+
+impl Kind {
+    fn address(self, name: &str) -> Address {
+        match self {
+            Self::Resource => Address::single(name),
+            Self::DataSource => Address::data(name),
+        }
+    }
+}
+
+/// A Resource or a `DataSource` in compact form.
+fn observe(object: DynamicObject, kind: Kind, service_account: &Arc<str>, interner: &mut Interner) -> Observed {
     let meta = Arc::new((&object.metadata).into());
-    match object.clone().try_parse::<api::Resource>() {
-        Ok(resource) => Observed {
-            instance: Arc::new(load::from_api(&resource, service_account, interner)),
-            published: resource.status.as_ref().map_or_else(unpublished, published),
+    let parsed = match kind {
+        Kind::Resource => object
+            .clone()
+            .try_parse::<api::Resource>()
+            .map(|resource| (load::from_api(&resource, service_account, interner), resource.status)),
+        Kind::DataSource => object
+            .clone()
+            .try_parse::<api::DataSource>()
+            .map(|data| (load::data_from_api(&data, service_account, interner), data.to_resource().status)),
+    };
+    match parsed {
+        Ok((instance, status)) => Observed {
+            instance: Arc::new(instance),
+            published: status.as_ref().map_or_else(unpublished, published),
             meta,
         },
         Err(error) => Observed {
-            instance: Arc::new(undecodable(object, service_account, interner, &error.to_string())),
+            instance: Arc::new(undecodable(object, kind, service_account, interner, &error.to_string())),
             published: unpublished(),
             meta,
         },
@@ -309,16 +364,26 @@ fn unpublished() -> Published {
 /// A Resource that does not fit our types. It counts as present with an error, so that nothing of it is destroyed.
 fn undecodable(
     object: DynamicObject,
+    kind: Kind,
     service_account: &Arc<str>,
     interner: &mut Interner,
     error: &str,
 ) -> load::Instance {
-    let mut resource = api::Resource { metadata: object.metadata, ..api::Resource::default() };
-    if let Some(type_name) = object.data.pointer("/spec/type").and_then(|value| value.as_str()) {
-        type_name.clone_into(&mut resource.spec.type_name);
-    }
-    let mut instance = load::from_api(&resource, service_account, interner);
-    let problem = Diagnostic::error(&instance.address, Reason::InvalidManifest, "the Resource cannot be read");
+    let type_name = object.data.pointer("/spec/type").and_then(|value| value.as_str()).unwrap_or_default().to_owned();
+    let mut instance = match kind {
+        Kind::Resource => {
+            let spec = api::ResourceSpec { type_name, ..api::ResourceSpec::default() };
+            let resource = api::Resource { metadata: object.metadata, spec, status: None };
+            load::from_api(&resource, service_account, interner)
+        }
+        Kind::DataSource => {
+            let spec = api::DataSourceSpec { type_name, ..api::DataSourceSpec::default() };
+            let data = api::DataSource { metadata: object.metadata, spec, status: None };
+            load::data_from_api(&data, service_account, interner)
+        }
+    };
+    let what = format!("the {} cannot be read", instance.address.kind());
+    let problem = Diagnostic::error(&instance.address, Reason::InvalidManifest, what);
     instance.problems.push(problem.because(error));
     instance
 }
@@ -404,6 +469,7 @@ mod tests {
                 "metadata": {"name": "a", "namespace": "shop", "uid": "u", "generation": 2},
                 "spec": {"type": "terraform_data", "dependsOn": "not a list"},
             })),
+            Kind::Resource,
             &"default".into(),
             &mut Interner::default(),
         );

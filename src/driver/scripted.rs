@@ -160,8 +160,10 @@ impl Driver for Scripted {
         config: &'a Value,
     ) -> BoxFuture<'a, Result<Value, DriverError>> {
         Box::pin(async {
-            if let Answer::Fail { kind, message } = self.cue(context, Operation::Read).await {
-                return Err(refusal(kind.into(), &message));
+            match self.cue(context, Operation::Read).await {
+                Answer::Fail { kind, message } => return Err(refusal(kind.into(), &message)),
+                Answer::CrashBefore | Answer::CrashAfter => self.crash(context, Operation::Read).await,
+                _ => {}
             }
             let count = Value::from(i64::try_from(self.world.objects().len()).unwrap_or(i64::MAX));
             let Some(name) = config.get("name").and_then(Value::as_str) else {

@@ -122,6 +122,11 @@ impl Run {
         &self.readings
     }
 
+    /// Lets go of what was read of a data source that is gone.
+    pub fn forget_reading(&mut self, address: &Address) {
+        self.readings.remove(address);
+    }
+
     /// The records, to bring in what others have written. Objects with a running step must be left alone.
     pub fn records_mut(&mut self) -> &mut Recorded {
         &mut self.records

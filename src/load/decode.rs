@@ -16,6 +16,7 @@ use super::{
     Condition, DeletionPolicy, Drift, DriftAction, ImportRequest, Instance, Reference, Repeat, Repetition, Template,
     Timeouts, duration, expression, lifecycle,
 };
+use crate::api;
 use crate::load::expression::Variable;
 use crate::model::{Address, Diagnostic, Diagnostics, HookKind, Path, Reason, Value};
 
@@ -23,7 +24,7 @@ pub(super) use inputs::{DraftInput, DraftKeyRef};
 pub(super) use provider::{DraftProvider, DraftProviderConfig};
 pub use provider::{provider_config_from_api, provider_from_api};
 pub(super) use publish::DraftPublication;
-pub use resource::from_api;
+pub use resource::{data_from_api, from_api};
 
 /// A Resource in the form that both ways of reading share.
 #[derive(Debug, Default)]
@@ -175,6 +176,20 @@ impl Draft {
     fn problem(&mut self, reason: Reason, at: Path, what: impl Into<String>, hint: &str) {
         let problem = Diagnostic::general(reason, what).at(at);
         self.problems.push(if hint.is_empty() { problem } else { problem.hint(hint) });
+    }
+
+    /// Marks of what is managed mean nothing to what is only read: the controller sets none, and those that ask for
+    /// something are refused.
+    fn only_read(&mut self) {
+        (self.record_annotation, self.has_finalizer) = (Arc::from(""), false);
+        let asked = [
+            (api::MOVED_FROM, std::mem::take(&mut self.moved_from)),
+            (api::REPLACE_REQUESTED_AT, std::mem::take(&mut self.replace_requested)),
+        ];
+        for (annotation, _) in asked.into_iter().filter(|(_, value)| !value.is_empty()) {
+            let at = field(&["metadata", "annotations", annotation]);
+            self.problem(Reason::InvalidManifest, at, "it means nothing to a DataSource", "remove it");
+        }
     }
 
     fn address(&self) -> Address {

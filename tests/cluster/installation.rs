@@ -30,6 +30,7 @@ pub(crate) fn plane() -> &'static ControlPlane {
             "wait",
             "--for=condition=Established",
             "crd/resources.purlin.dev",
+            "crd/datasources.purlin.dev",
             "crd/providers.purlin.dev",
             "crd/providerconfigs.purlin.dev",
             "--timeout=60s",

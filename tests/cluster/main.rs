@@ -19,6 +19,7 @@ mod chart;
 mod command_line;
 mod conditions;
 mod controller;
+mod data_sources;
 mod drift;
 mod families;
 mod family_lifecycle;

@@ -9,7 +9,12 @@ use super::{Entry, Index};
 use crate::api;
 use crate::load::expression::Scope;
 use crate::load::{Config, Instance, Provided, ProviderConfig, ProviderSpec, Unsettled, provider};
-use crate::model::{Address, Diagnostic, Diagnostics, InstanceKey, ProviderUse, Reason, Severity, Value, Version};
+use crate::model::{
+    Address, Diagnostic, Diagnostics, InstanceKey, ProviderUse, Reading, Reason, Severity, Value, Version,
+};
+
+/// What was read of data sources.
+pub type Readings = BTreeMap<Address, Arc<Reading>>;
 
 /// All Providers of the cluster, by name.
 pub type Providers = Arc<BTreeMap<Arc<str>, Arc<ProviderSpec>>>;
@@ -160,14 +165,19 @@ impl Index {
         std::mem::take(&mut self.providers.touched)
     }
 
-    /// All `ProviderConfigs`. Costs a look at every Resource and every record.
-    pub fn settings(&self) -> Vec<SettingsView> {
+    /// What was read of data sources has changed, which settings may read.
+    pub fn touch_settings(&mut self) {
+        self.providers.touch();
+    }
+
+    /// All `ProviderConfigs`, by what is recorded and what was read. Costs a look at every Resource and every record.
+    pub fn settings(&self, readings: &Readings) -> Vec<SettingsView> {
         let mut users = self.users();
         let view = |(name, known): (&Arc<str>, &ObservedSettings)| SettingsView {
             name: name.clone(),
             provider: known.config.provider.clone(),
             meta: known.meta.clone(),
-            settled: self.settled(&self.inputs.resolved_config(&known.config)),
+            settled: self.settled(&self.inputs.resolved_config(&known.config), readings),
             users: users.remove(name).unwrap_or_default(),
         };
         self.providers.configs.iter().map(view).collect()
@@ -196,7 +206,7 @@ impl Index {
     }
 
     /// Settings as they are now, by what is recorded of the objects that they refer to.
-    fn settled(&self, config: &Arc<ProviderConfig>) -> Result<Arc<ProviderUse>, (Reason, String)> {
+    fn settled(&self, config: &Arc<ProviderConfig>, readings: &Readings) -> Result<Arc<ProviderUse>, (Reason, String)> {
         let provided = Provided::new(config.clone(), &self.providers.all);
         let problem = error(&config.problems).or_else(|| error(&config.inputs.problems)).or_else(|| provided.problem());
         if let Some(problem) = problem {
@@ -209,7 +219,7 @@ impl Index {
                 return Err((Reason::DependencyNotFound, what));
             }
         }
-        provided.settle(&AsRecorded(self)).map_err(|unsettled| match unsettled {
+        provided.settle(&AsRecorded { index: self, readings }).map_err(|unsettled| match unsettled {
             Unsettled::Broken(problems) => match error(&problems) {
                 Some(problem) => told(problem),
                 None => (Reason::InternalError, "the settings cannot be told".to_owned()),
@@ -252,16 +262,33 @@ fn reader(config: &str) -> Arc<str> {
 
 pub(super) const SETTINGS: &str = "ProviderConfig ";
 
-/// Objects as they are recorded, for settings that refer to them.
-struct AsRecorded<'a>(&'a Index);
+/// Objects as they are recorded, and data sources as they were read, for settings that refer to them.
+struct AsRecorded<'a> {
+    index: &'a Index,
+    readings: &'a Readings,
+}
+
+impl AsRecorded<'_> {
+    fn value(&self, address: &Address) -> Option<Value> {
+        match address.is_data() {
+            true => Some(self.readings.get(address)?.value.clone()),
+            false => Some(self.index.records.get(address)?.record.current.as_ref()?.value.clone()),
+        }
+    }
+
+    fn members<'m>(&'m self, name: &'m Arc<str>) -> Vec<&'m Address> {
+        let read = self.readings.range(Address::single(name.clone())..).map(|(address, _)| address);
+        self.index.addresses(name).chain(read.take_while(|address| address.name == *name)).collect()
+    }
+}
 
 impl Scope for AsRecorded<'_> {
     fn object(&self, address: &Address) -> Option<Value> {
-        let value = |address: &Address| Some(self.0.records.get(address)?.record.current.as_ref()?.value.clone());
+        let value = |address: &Address| self.value(address);
         if let Some(value) = value(address) {
             return Some(value);
         }
-        let members: Vec<&Address> = self.0.addresses(&address.name).collect();
+        let members = self.members(&address.name);
         if address.is_instance() {
             // `name.attribute` is asked for as an instance first; only of a family some may be made yet.
             return members.iter().any(|member| member.is_instance()).then_some(Value::Unknown);
@@ -282,7 +309,7 @@ impl Scope for AsRecorded<'_> {
     }
 
     fn namespace(&self) -> Value {
-        self.0.value.clone()
+        self.index.value.clone()
     }
 }
 

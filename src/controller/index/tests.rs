@@ -412,7 +412,7 @@ fn settings_wake_whom_they_serve_when_they_change_and_not_when_their_status_does
     wakes(&mut index, settings("own", 3, 2, "b"), &["disk"]);
     // A watch may tell of what was before our own write.
     wakes(&mut index, settings("own", 2, 1, "a"), &[]);
-    let view = index.settings().remove(0);
+    let view = index.settings(&BTreeMap::new()).remove(0);
     assert_eq!(view.settled.unwrap().settings.get("address"), Some(&Value::from("b")));
 }
 
@@ -420,7 +420,7 @@ fn settings_wake_whom_they_serve_when_they_change_and_not_when_their_status_does
 fn settings_are_used_by_those_they_serve_and_by_those_that_were_made_under_them() {
     let events = [clouds(), settings("own", 1, 1, "a"), settings("cloud", 1, 1, "b"), applied(served("disk", "own"))];
     let mut index = index(events);
-    let used = index.settings().remove(1).settled.unwrap();
+    let used = index.settings(&BTreeMap::new()).remove(1).settled.unwrap();
     assert_eq!(&*used.name, "own");
     let mut left = record("left", 3, &[]);
     let record = Arc::make_mut(&mut left.record);
@@ -428,14 +428,17 @@ fn settings_are_used_by_those_they_serve_and_by_those_that_were_made_under_them(
     index.apply(Event::RecordApplied(left));
     let by_prefix = Instance { type_name: "cloud_disk".into(), ..resource("by-prefix", 1, &[]) };
     index.apply(applied(by_prefix));
-    let users: Vec<Vec<String>> =
-        index.settings().iter().map(|view| view.users.iter().map(ToString::to_string).collect()).collect();
+    let users: Vec<Vec<String>> = index
+        .settings(&BTreeMap::new())
+        .iter()
+        .map(|view| view.users.iter().map(ToString::to_string).collect())
+        .collect();
     assert_eq!(users, [vec!["by-prefix"], vec!["disk", "left"]]);
 }
 
 #[test]
 fn settings_that_refer_to_objects_are_told_from_records() {
-    let told = |index: &Index| match index.settings().remove(0).settled {
+    let told = |index: &Index| match index.settings(&BTreeMap::new()).remove(0).settled {
         Ok(used) => format!("{:?}", used.settings.get("address").unwrap()),
         Err((reason, message)) => format!("{reason}: {message}"),
     };

@@ -177,7 +177,9 @@ impl NamespaceTask {
         let own = |address: &Address| self.run.records().get(address).map(|stored| (address.clone(), stored.clone()));
         let recorded: Recorded = addresses.iter().filter_map(own).collect();
         let fingerprints = fingerprints(&index, &addresses);
+        let readings = self.run.readings().iter().filter(|(address, _)| scope.names.contains(&address.name));
         let mut options = PlanOptions {
+            readings: readings.map(cloned).collect(),
             refresh: Refresh::Due(BTreeSet::new()),
             // By name: of a family whose instances an expression tells, some may be known to their running step only.
             running: self.run.running(|address| scope.names.contains(&address.name)),

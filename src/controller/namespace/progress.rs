@@ -43,6 +43,9 @@ impl NamespaceTask {
                 false => self.missing.there(address),
             }
         }
+        if part.plan.read.iter().any(Address::is_data) {
+            self.shared.index().touch_settings();
+        }
         for address in &part.addresses {
             let own = changes.remove(address).unwrap_or_default();
             let steps = by_address.remove(address).unwrap_or_default();
@@ -214,6 +217,9 @@ impl NamespaceTask {
         tracked.hold = Some(Hold { held, until, fingerprint });
         tracked.retry_at = until;
         self.timers.extend(until.map(|at| (at, address.clone())));
+        if address.is_data() {
+            return;
+        }
         let (context, shared, address) = (self.context.clone(), self.shared.clone(), address.clone());
         self.chores.spawn(async move {
             let secrets = context.journal.secrets();

@@ -270,6 +270,7 @@ impl NamespaceTask {
         Situation {
             instance: tracked.instance.as_deref().unwrap_or(&followed.shared),
             record: self.run.records().get(address).map(|stored| &*stored.record),
+            reading: self.run.readings().get(address).map(|reading| &**reading),
             change: tracked.change.as_ref(),
             leftovers: &tracked.leftovers,
             lifecycle: tracked.lifecycle.as_ref(),

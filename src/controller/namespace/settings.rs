@@ -73,7 +73,7 @@ impl NamespaceTask {
             return Some(next);
         }
         self.settings.look_at = None;
-        let views = self.shared.index().settings();
+        let views = self.shared.index().settings(self.run.readings());
         self.settings.known.retain(|name, _| views.iter().any(|view| view.name == *name));
         for view in views {
             self.tend(view, now);

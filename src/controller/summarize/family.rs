@@ -135,10 +135,11 @@ impl<'a> Judged<'a> {
             return self.deleting();
         }
         let ready = self.ready();
-        let at_rest = |reason, message: String| Verdict { reason, message, ..Verdict::ready() };
+        let at_rest = |reason, message: String| Verdict { reason, message, ..Verdict::ready(family.resource) };
+        let kind = family.resource.address.kind();
         let desired = match family.extent {
             Extent::Disabled => {
-                return at_rest(Reason::Disabled, "the Resource is disabled, so it stands for no object".to_owned());
+                return at_rest(Reason::Disabled, format!("the {kind} is disabled, so it stands for no object"));
             }
             Extent::Unknown => return Verdict::progressing(Reason::Progressing, "not planned yet"),
             Extent::Known(0) => {
@@ -155,7 +156,7 @@ impl<'a> Judged<'a> {
             None if (ready as u64) < desired => {
                 Verdict::progressing(Reason::Progressing, format!("{ready} of {desired} ready"))
             }
-            None => at_rest(Reason::Available, format!("{ready} of {desired} ready, as the Resource describes them")),
+            None => at_rest(Reason::Available, format!("{ready} of {desired} ready, as the {kind} describes them")),
         }
     }
 
@@ -170,7 +171,7 @@ impl<'a> Judged<'a> {
     /// The verdict on all that is left to do besides.
     fn rest(&self, family: &FamilySituation<'_>) -> Verdict {
         match lead(&self.others, self.is_active) {
-            None => Verdict::ready(),
+            None => Verdict::ready(family.resource),
             Some((address, verdict)) => {
                 let leaving = family.members.iter().filter(|member| !member.wanted).count();
                 let leaves = if leaving == 0 { String::new() } else { format!("{leaving} no longer wanted; ") };

@@ -91,6 +91,7 @@ impl Case {
         summarize(&Situation {
             instance: &self.instance,
             record: self.record.as_ref(),
+            reading: None,
             change: self.change.as_ref(),
             leftovers: &self.leftovers,
             lifecycle: None,

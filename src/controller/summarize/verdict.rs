@@ -1,6 +1,7 @@
 //! What to think of an object: ready, on its way, stuck, or suspended, and the one reason that explains it.
 
 use super::{Situation, StepState, Steps};
+use crate::load::Instance;
 use crate::model::{Action, Change, Drift, Operation, Reason, ReplaceOrder, Step};
 
 /// What becomes of drift that is only reported.
@@ -36,8 +37,11 @@ impl Verdict {
         Self { class: Class::Progressing, reason, message: message.into(), is_error: false, blocks_deletion: false }
     }
 
-    pub(super) fn ready() -> Self {
-        let message = "the object is as its Resource describes it".to_owned();
+    pub(super) fn ready(instance: &Instance) -> Self {
+        let message = match instance.address.is_data() {
+            false => "the object is as its Resource describes it".to_owned(),
+            true => "it was read as its DataSource describes it".to_owned(),
+        };
         Self { class: Class::Ready, reason: Reason::Available, message, is_error: false, blocks_deletion: false }
     }
 
@@ -64,7 +68,10 @@ pub(super) fn judge(situation: &Situation<'_>) -> (Verdict, Verdict) {
         let change = situation.change?;
         Some(held(change.hold_destroy?, change, situation.instance.deleting))
     };
-    let rest = of_steps(situation, &rest).or_else(leftover).or_else(held_back).unwrap_or_else(Verdict::ready);
+    let rest = of_steps(situation, &rest)
+        .or_else(leftover)
+        .or_else(held_back)
+        .unwrap_or_else(|| Verdict::ready(situation.instance));
     (object, rest)
 }
 
@@ -103,7 +110,7 @@ fn of_change(situation: &Situation<'_>) -> Verdict {
     let deleting = situation.instance.deleting;
     let Some(change) = situation.change else {
         return if deleting {
-            Verdict::progressing(Reason::Deleting, "the object is gone; the Resource follows")
+            gone(situation.instance)
         } else {
             Verdict::progressing(Reason::Progressing, "not planned yet")
         };
@@ -112,7 +119,7 @@ fn of_change(situation: &Situation<'_>) -> Verdict {
         return verdict;
     }
     if deleting {
-        return Verdict::progressing(Reason::Deleting, "the object is gone; the Resource follows");
+        return gone(situation.instance);
     }
     match &change.drift {
         // The warning of the plan is the event.
@@ -120,8 +127,17 @@ fn of_change(situation: &Situation<'_>) -> Verdict {
             let message = format!("{drift}; {REPORTED}");
             Verdict { is_error: false, ..Verdict::error(Class::Stalled, drift.reason(), &message) }
         }
-        _ => Verdict::ready(),
+        _ => Verdict::ready(situation.instance),
     }
+}
+
+/// Nothing is left of what is being deleted; it stays as long as somebody else holds it.
+fn gone(instance: &Instance) -> Verdict {
+    let message = match instance.address.is_data() {
+        false => "the object is gone; the Resource follows",
+        true => "the DataSource goes, and nothing with it",
+    };
+    Verdict::progressing(Reason::Deleting, message)
 }
 
 /// The verdict on what cannot be planned.

@@ -14,12 +14,26 @@ use crate::model::HookKind;
 /// older schema may have let it through. Without `serviceAccountName` it acts as `default_service_account`. Resources
 /// that are kept together share the texts of one `interner`.
 pub fn from_api(resource: &api::Resource, default_service_account: &Arc<str>, interner: &mut Interner) -> Instance {
+    decoded(resource, false, default_service_account, interner)
+}
+
+/// The same of a `DataSource`.
+pub fn data_from_api(data: &api::DataSource, default_service_account: &Arc<str>, interner: &mut Interner) -> Instance {
+    decoded(&data.to_resource(), true, default_service_account, interner)
+}
+
+fn decoded(
+    resource: &api::Resource,
+    is_data: bool,
+    default_service_account: &Arc<str>,
+    interner: &mut Interner,
+) -> Instance {
     let (metadata, spec) = (&resource.metadata, &resource.spec);
     let lifecycle = spec.lifecycle.clone().unwrap_or_default();
     let timeouts = spec.timeouts.clone().unwrap_or_default();
     let text = |text: Option<String>| text.map(Arc::from);
     let draft = Draft {
-        is_data: false,
+        is_data,
         name: interner.get(metadata.name.as_deref().unwrap_or_default()),
         uid: interner.get(metadata.uid.as_deref().unwrap_or_default()),
         generation: metadata.generation.unwrap_or_default(),
@@ -73,6 +87,9 @@ pub fn from_api(resource: &api::Resource, default_service_account: &Arc<str>, in
         problems: Vec::new(),
     };
     let mut draft = draft;
+    if is_data {
+        draft.only_read();
+    }
     draft.check_repetition();
     let config = Tree::from_json_map(&spec.config, interner);
     draft.finish(Some(&config), interner)

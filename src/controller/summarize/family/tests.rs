@@ -78,6 +78,7 @@ impl Case {
                 situation: Situation {
                     instance: &self.resource,
                     record: record.as_ref(),
+                    reading: None,
                     change: Some(change),
                     leftovers: &[],
                     lifecycle: None,

@@ -1,0 +1,376 @@
+//! What is only read.
+
+use std::fs;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::PathBuf;
+
+use serde_json::Value as Json;
+
+use crate::command_line::ok;
+use crate::controller::Controller;
+use crate::controlplane::{wait_for, wait_until};
+use crate::installation::*;
+use crate::providers::{attribute, provider, typed};
+
+/// A `DataSource` as kubectl shows it; `None` when there is none.
+fn data_source(namespace: &str, name: &str) -> Option<Json> {
+    let output = plane().kubectl(&["-n", namespace, "get", "pds", name, "-o", "json"]);
+    output.status.success().then(|| serde_json::from_slice(&output.stdout).expect("JSON of kubectl"))
+}
+
+fn wait_read(namespace: &str, name: &str) -> Json {
+    wait_for(&format!("{namespace}/{name} is read"), LIMIT, || data_source(namespace, name).filter(is_ready))
+}
+
+fn wait_told(namespace: &str, name: &str, reason: &str) -> String {
+    wait_for(&format!("{namespace}/{name} is not ready: {reason}"), LIMIT, || {
+        let ready = condition(&data_source(namespace, name)?, "Ready").filter(|ready| ready["reason"] == reason)?;
+        Some(ready["message"].as_str().unwrap_or_default().to_owned())
+    })
+}
+
+fn look(name: &str, type_name: &str, config: &str, more: &str) -> String {
+    let head = "---\napiVersion: purlin.dev/v1alpha1\nkind: DataSource\nmetadata:";
+    format!("{head} {{ name: {name} }}\nspec:\n  type: {type_name}\n  config: {config}\n  {more}\n")
+}
+
+fn output(namespace: &str, name: &str) -> Json {
+    resource(namespace, name).map(|found| found["status"]["attributes"]["output"].clone()).unwrap_or_default()
+}
+
+fn may_read_config_maps(namespace: &str) {
+    let role = ["-n", namespace, "create", "role", "read", "--verb=get", "--resource=configmaps,secrets"];
+    plane().kubectl_ok(&role);
+    let account = format!("--serviceaccount={namespace}:default");
+    plane().kubectl_ok(&["-n", namespace, "create", "rolebinding", "read", "--role=read", &account]);
+}
+
+/// A folder that the provider `local` may read and write.
+fn folder(namespace: &str) -> PathBuf {
+    plane().apply(&[], &provider("local", "local"));
+    let folder = plane().scratch().join(namespace);
+    fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+/// The condition of a `DataSource` has the reason.
+fn wait_condition(namespace: &str, name: &str, kind: &str, reason: &str) {
+    wait_until(&format!("{namespace}/{name}: {kind} has the reason {reason}"), LIMIT, || {
+        data_source(namespace, name)
+            .and_then(|found| condition(&found, kind))
+            .is_some_and(|condition| condition["reason"] == reason)
+    });
+}
+
+/// What the API server has of each of them, which changes with each write.
+fn versions(namespace: &str, names: &[&str]) -> Vec<Json> {
+    let version = |name: &&str| plane().get(&["-n", namespace, name])["metadata"]["resourceVersion"].clone();
+    names.iter().map(version).collect()
+}
+
+/// `O_NONBLOCK` of Linux: a pipe that nobody reads cannot be opened for writing then.
+const NO_WAIT: i32 = 0o4000;
+
+const SITE: &str = "{ apiVersion: v1, kind: ConfigMap, name: site }";
+
+#[test]
+fn an_object_of_the_cluster_is_read_as_the_service_account_and_read_anew() {
+    let _world = shared();
+    let ns = plane().namespace("data-object");
+    let site = |domain: &str| {
+        let text =
+            format!("{{ apiVersion: v1, kind: ConfigMap, metadata: {{ name: site }}, data: {{ domain: {domain} }} }}");
+        plane().apply(&["-n", &ns], &text);
+    };
+    site("one");
+    let objects = [
+        look("site", "kubernetes_object", SITE, "drift: { interval: 2s }"),
+        data("reader", "\"${data.site.object.data.domain}\"", ""),
+        data("free", "fixed", ""),
+    ];
+    plane().apply(&["-n", &ns], &objects.concat());
+    // Nobody but the service account of the namespace reads for it, and that may not yet.
+    let told = wait_told(&ns, "site", "Forbidden");
+    assert!(told.contains("configmaps"), "{told}");
+    wait_ready(&ns, &["free"]);
+    wait_reason(&ns, "reader", "Ready", "DependencyNotReady");
+    may_read_config_maps(&ns);
+    plane().kubectl_ok(&["-n", &ns, "annotate", "pds", "site", "purlin.dev/reconcile-requested-at=now"]);
+    let found = wait_read(&ns, "site");
+    assert_eq!(found["status"]["attributes"]["object"]["data"]["domain"], "one");
+    assert_eq!(found["metadata"]["finalizers"], Json::Null, "there is nothing to wait for when it goes");
+    wait_ready(&ns, &["reader"]);
+    assert_eq!(output(&ns, "reader"), "one");
+    assert_eq!(records(&ns).len(), 2, "of what is read nothing is recorded");
+
+    // Nobody tells that it has changed; it is read anew after its interval.
+    site("two");
+    wait_until("the change has come through", LIMIT, || output(&ns, "reader") == "two");
+    wait_ready(&ns, &["reader"]);
+    let found = data_source(&ns, "site").unwrap();
+    assert_eq!(found["status"]["attributes"]["object"]["data"]["domain"], "two");
+
+    // It goes at once, and who refers to it says what is missing. The object is as it was.
+    plane().kubectl_ok(&["-n", &ns, "delete", "pds", "site"]);
+    let told = wait_reason(&ns, "reader", "Ready", "DependencyNotFound");
+    assert!(told["message"].as_str().unwrap().contains("data.site"), "{told}");
+    assert_eq!(output(&ns, "reader"), "two");
+    plane().kubectl_ok(&["-n", &ns, "delete", "pres", "--all", "--wait=false"]);
+    wait_empty(&ns);
+}
+
+#[test]
+fn nothing_is_written_while_what_is_read_stays_the_same() {
+    let _world = shared();
+    let ns = plane().namespace("data-idle");
+    may_read_config_maps(&ns);
+    let secret = "{ apiVersion: v1, kind: Secret, metadata: { name: login }, stringData: { password: hush-hush } }";
+    plane().apply(&["-n", &ns], secret);
+    let login = "{ apiVersion: v1, kind: Secret, name: login }";
+    let objects = [
+        look("login", "kubernetes_object", login, "drift: { interval: 1s }"),
+        data("reader", "\"${data.login.object.data.password}\"", ""),
+        data("beacon", "\"${data.clock.object.data.count}\"", ""),
+    ];
+    plane().apply(&["-n", &ns], &objects.concat());
+    let first = wait_read(&ns, "login");
+    wait_ready(&ns, &["reader"]);
+    let shown = plane().kubectl_ok(&["-n", &ns, "get", "pres,pds", "-o", "yaml"]);
+    assert!(!shown.contains("aHVzaC1odXNo"), "{shown}");
+    // Another one that is read later, and often, shows that time has passed.
+    let count = |n: u32| {
+        let text =
+            format!("{{ apiVersion: v1, kind: ConfigMap, metadata: {{ name: clock }}, data: {{ count: \"{n}\" }} }}");
+        plane().apply(&["-n", &ns], &text);
+        let text = n.to_string();
+        wait_until("it was read anew", LIMIT, || output(&ns, "beacon") == *text);
+    };
+    let clock = "{ apiVersion: v1, kind: ConfigMap, metadata: { name: clock }, data: { count: \"0\" } }";
+    plane().apply(&["-n", &ns], clock);
+    let clock = "{ apiVersion: v1, kind: ConfigMap, name: clock }";
+    plane().apply(&["-n", &ns], &look("clock", "kubernetes_object", clock, "drift: { interval: 1s }"));
+    (1..4).for_each(count);
+    let now = data_source(&ns, "login").unwrap();
+    assert_eq!(now["metadata"]["resourceVersion"], first["metadata"]["resourceVersion"]);
+    plane().kubectl_ok(&["-n", &ns, "delete", "pres,pds", "--all", "--wait=false"]);
+    wait_empty(&ns);
+}
+
+#[test]
+fn a_data_source_of_a_provider_is_read_after_what_it_depends_on() {
+    let _world = shared();
+    let ns = plane().namespace("data-provider");
+    let folder = folder(&ns);
+    let file = folder.join("greeting");
+    let file = file.display();
+    let objects = |text: &str| {
+        let head = "---\napiVersion: purlin.dev/v1alpha1\nkind: Resource\nmetadata: { name: greeting }\nspec:\n";
+        let greeting = format!("{head}  type: local_file\n  config: {{ filename: '{file}', content: {text} }}\n");
+        let read = look("greeting", "local_file", "{ filename: '${greeting.filename}' }", "");
+        let reader = data("reader", "\"${data.greeting.content}!\"", "");
+        plane().apply(&["-n", &ns], &[greeting, read, reader].concat());
+    };
+    objects("hello");
+    wait_read(&ns, "greeting");
+    wait_ready(&ns, &["greeting", "reader"]);
+    assert_eq!(output(&ns, "reader"), "hello!");
+    // A change of the file changes what reads it in the same go.
+    objects("goodbye");
+    wait_until("the change has come through", LIMIT, || output(&ns, "reader") == "goodbye!");
+    wait_ready(&ns, &["greeting", "reader"]);
+    // All at once: who used the file through the data source goes before it, though that one is gone at once.
+    plane().kubectl_ok(&["-n", &ns, "delete", "pres,pds", "--all", "--wait=false"]);
+    wait_empty(&ns);
+    assert!(records(&ns).is_empty());
+}
+
+#[test]
+fn a_read_that_fails_holds_what_reads_it_and_nothing_else_and_passes() {
+    let _world = shared();
+    let ns = plane().namespace("data-fails");
+    let folder = folder(&ns);
+    let file = folder.join("late");
+    // One is read for the plan and one by a step, since its place is known only then.
+    let objects = [
+        data("spot", &file.display().to_string(), ""),
+        look("now", "local_file", &format!("{{ filename: '{}' }}", file.display()), ""),
+        look("later", "local_file", "{ filename: '${spot.output}' }", ""),
+        data("of-now", "\"${data.now.content}\"", ""),
+        data("of-later", "\"${data.later.content}\"", ""),
+        data("free", "\"${spot.output}\"", ""),
+    ];
+    plane().apply(&["-n", &ns], &objects.concat());
+    wait_ready(&ns, &["spot", "free"]);
+    for name in ["now", "later"] {
+        let told = wait_told(&ns, name, "OperationFailed");
+        assert!(told.contains("no such file"), "{told}");
+    }
+    let told = wait_reason(&ns, "of-now", "Ready", "DependencyNotReady");
+    assert!(told["message"].as_str().unwrap().contains("`data.now`"), "{told}");
+    wait_until("what waits for the step says so", LIMIT, || {
+        let ready = resource(&ns, "of-later").and_then(|found| condition(&found, "Ready"));
+        ready.is_some_and(|ready| {
+            ["DependencyNotReady", "DependencyFailed"].iter().any(|reason| ready["reason"] == *reason)
+        })
+    });
+    assert!(events(&ns, "later").iter().any(|event| event.starts_with("OperationFailed: ")));
+    fs::write(&file, "here").unwrap();
+    wait_ready(&ns, &["of-now", "of-later"]);
+    assert_eq!((output(&ns, "of-now"), output(&ns, "of-later")), (Json::from("here"), Json::from("here")));
+    wait_read(&ns, "now");
+    wait_read(&ns, "later");
+
+    // Gone again: what was made of it stays.
+    fs::remove_file(&file).unwrap();
+    ok(&["reconcile", "data.now", "-n", &ns]);
+    wait_told(&ns, "now", "OperationFailed");
+    wait_reason(&ns, "of-now", "Ready", "DependencyNotReady");
+    assert_eq!(output(&ns, "of-now"), "here");
+    plane().kubectl_ok(&["-n", &ns, "delete", "pds,pres", "--all", "--wait=false"]);
+    wait_empty(&ns);
+    assert!(records(&ns).is_empty());
+}
+
+#[test]
+fn a_family_of_data_sources_is_read_tells_how_many_there_are_and_is_suspended() {
+    let _world = shared();
+    let ns = plane().namespace("data-family");
+    may_read_config_maps(&ns);
+    let zone = |name: &str, hosts: &str| {
+        let head = "---\napiVersion: v1\nkind: ConfigMap\nmetadata:";
+        plane().apply(&["-n", &ns], &format!("{head} {{ name: {name} }}\ndata: {{ hosts: \"{hosts}\" }}\n"));
+    };
+    zone("north", "a,b");
+    zone("south", "c");
+    let more = "drift: { interval: 1s }\n  forEach: [north, south]";
+    let zones = look("zone", "kubernetes_object", "{ apiVersion: v1, kind: ConfigMap, name: '${each.key}' }", more);
+    let hosts = "data.zone['north'].object.data.hosts.split(',') + data.zone['south'].object.data.hosts.split(',')";
+    let host = data("host", "\"${each.key}\"", &format!("forEach: \"${{{hosts}}}\""));
+    plane().apply(&["-n", &ns], &(zones + &host));
+    let found = wait_read(&ns, "zone");
+    assert_eq!(
+        (&found["status"]["instances"]["desired"], &found["status"]["instances"]["ready"]),
+        (&2.into(), &2.into())
+    );
+    wait_until("three hosts are there", LIMIT, || {
+        resource(&ns, "host").is_some_and(|found| found["status"]["instances"]["ready"] == 3)
+    });
+    wait_ready(&ns, &["host"]);
+    let shown = plane().kubectl_ok(&["-n", &ns, "get", "datasources"]);
+    assert!(shown.contains("READY") && shown.contains("kubernetes_object"), "{shown}");
+    assert!(ok(&["get", "-n", &ns]).contains("data.zone"));
+    assert!(ok(&["explain", "data.zone", "-n", &ns]).contains("2 of 2 ready"));
+
+    ok(&["suspend", "data.zone", "-n", &ns]);
+    wait_condition(&ns, "zone", "Synced", "Suspended");
+    zone("south", "");
+    // What was read last counts as long as it is suspended, for others that come as well.
+    plane().apply(&["-n", &ns], &data("late", "\"${data.zone['south'].object.data.hosts}\"", ""));
+    wait_ready(&ns, &["late"]);
+    assert_eq!(output(&ns, "late"), "c");
+    ok(&["resume", "data.zone", "-n", &ns]);
+    wait_until("the change has come through", LIMIT, || output(&ns, "late") == "");
+    plane().kubectl_ok(&["-n", &ns, "delete", "pres,pds", "--all", "--wait=false"]);
+    wait_empty(&ns);
+}
+
+#[test]
+fn settings_of_a_provider_may_read_data_sources() {
+    let _world = shared();
+    let ns = plane().namespace("data-settings");
+    plane().apply(&[], &provider("corner", "corner"));
+    may_read_config_maps(&ns);
+    let folder = plane().scratch().join(&ns);
+    fs::create_dir_all(&folder).unwrap();
+    let place = format!(
+        "{{ apiVersion: v1, kind: ConfigMap, metadata: {{ name: place }}, data: {{ folder: '{}' }} }}",
+        folder.display()
+    );
+    plane().apply(&["-n", &ns], &place);
+    let settings = "---\napiVersion: purlin.dev/v1alpha1\nkind: ProviderConfig\nmetadata: { name: corner }\nspec:\n  \
+                    provider: { name: corner }\n  config: { folder: '${data.place.object.data.folder}' }\n";
+    let objects = [
+        settings.to_owned(),
+        look("place", "kubernetes_object", "{ apiVersion: v1, kind: ConfigMap, name: place }", ""),
+        typed("thing", "corner_thing", "{ name: a, text: b }", ""),
+        look("thing", "corner_lookup", "{ id: '${thing.id}' }", ""),
+        data("reader", "\"${data.thing.text}\"", ""),
+    ];
+    plane().apply(&["-n", &ns], &objects.concat());
+    wait_ready(&ns, &["thing", "reader"]);
+    assert_eq!((attribute(&ns, "thing", "text"), output(&ns, "reader")), (Json::from("b"), Json::from("b")));
+    wait_until("its ProviderConfig is ready", LIMIT, || {
+        condition(&plane().get(&["-n", &ns, "ppc", "corner"]), "Ready").is_some_and(|ready| ready["status"] == "True")
+    });
+    plane().kubectl_ok(&["-n", &ns, "delete", "pds,ppc,pres", "--all", "--wait=false"]);
+    wait_empty(&ns);
+    wait_until("the ProviderConfig follows", LIMIT, || {
+        plane().get(&["-n", &ns, "ppc"])["items"].as_array().is_some_and(Vec::is_empty)
+    });
+    assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);
+}
+
+#[test]
+fn a_read_that_a_crash_cuts_off_is_made_again_and_a_new_controller_writes_nothing_new() {
+    let _world = exclusive();
+    let controller = Controller::start(plane());
+    let ns = plane().namespace("data-crash");
+    let folder = folder(&ns);
+    let (cut, still) = (folder.join("cut"), folder.join("still"));
+    fs::write(&still, "still").unwrap();
+    // Reading a pipe takes until somebody writes.
+    let made = std::process::Command::new("mkfifo").arg(&cut).status().unwrap();
+    assert!(made.success());
+    let objects = [
+        data("spot", &cut.display().to_string(), ""),
+        look("cut", "local_file", "{ filename: '${spot.output}' }", ""),
+        look("still", "local_file", &format!("{{ filename: '{}' }}", still.display()), ""),
+        data("reader", "\"${data.cut.content} ${data.still.content}\"", ""),
+        data("quiet", "\"${data.still.content}\"", ""),
+    ];
+    plane().apply(&["-n", &ns], &objects.concat());
+    wait_ready(&ns, &["spot", "quiet"]);
+    let open = || fs::OpenOptions::new().write(true).custom_flags(NO_WAIT).open(&cut).ok();
+    let writer = wait_for("the pipe is being read", LIMIT, open);
+    controller.kill(plane());
+    drop(writer);
+    fs::remove_file(&cut).unwrap();
+    fs::write(&cut, "one").unwrap();
+    let controller = Controller::start(plane());
+    wait_ready(&ns, &["reader"]);
+    assert_eq!(output(&ns, "reader"), "one still");
+    assert_eq!(records(&ns).len(), 3);
+    wait_read(&ns, "cut");
+    wait_read(&ns, "still");
+
+    // What was read is not kept. A new controller reads it anew, and where it finds the same it writes nothing.
+    let names = ["pds/still", "pres/quiet", "pres/spot"];
+    let before = versions(&ns, &names);
+    controller.kill(plane());
+    fs::write(&cut, "two").unwrap();
+    let _controller = Controller::start(plane());
+    wait_until("it was read anew", LIMIT, || output(&ns, "reader") == "two still");
+    wait_ready(&ns, &["reader"]);
+    assert_eq!(versions(&ns, &names), before);
+    plane().kubectl_ok(&["-n", &ns, "delete", "pres,pds", "--all", "--wait=false"]);
+    wait_empty(&ns);
+}
+
+#[test]
+fn the_api_server_refuses_what_a_data_source_does_not_have() {
+    let _world = shared();
+    let ns = plane().namespace("data-bad");
+    let refused = |spec: &str| {
+        let text =
+            format!("apiVersion: purlin.dev/v1alpha1\nkind: DataSource\nmetadata: {{ name: bad }}\nspec: {spec}\n");
+        let apply = ["-n", &ns, "apply", "--server-side", "--validate=strict", "-f", "-"];
+        let output = plane().kubectl_with_stdin(&apply, &text);
+        assert!(!output.status.success(), "{spec}");
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    assert!(refused("{ type: t, deletionPolicy: Orphan }").contains("deletionPolicy"));
+    assert!(refused("{ type: t, lifecycle: { preventDestroy: true } }").contains("preventDestroy"));
+    assert!(refused("{ type: t, timeouts: { create: 1m } }").contains("create"));
+    assert!(refused("{ type: t, count: 1, forEach: [a] }").contains("must not validate the schema"));
+    assert!(refused("{ type: t, enabled: true, enabledWhen: '${true}' }").contains("exclude each other"));
+}
