@@ -124,7 +124,7 @@ pub struct ProviderVariable {
 pub struct ProviderLimits {
     /// How many calls may run at once under one ProviderConfig. The default is 10.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 1, max = 1000))]
+    #[schemars(with = "Option<i32>", range(min = 1, max = 1000))]
     pub calls: Option<u32>,
 }
 

@@ -181,7 +181,7 @@ fn what_happens(change: &Change) -> &'static str {
 }
 
 fn entry(f: &mut dyn fmt::Write, label: &str, text: &str) -> fmt::Result {
-    writeln!(f, "  {:<12}{text}", format!("{label}:"))
+    writeln!(f, "  {:<13}{text}", format!("{label}:"))
 }
 
 fn quoted<T: Display>(items: impl ExactSizeIterator<Item = T>) -> String {
@@ -222,8 +222,12 @@ fn write_status(text: &mut String, resource: &api::Resource, paint: Paint) -> fm
     if let Some(id) = &status.id {
         entry(text, "Id", id)?;
     }
+    let mut told = "";
     for condition in &status.conditions {
-        let message = if condition.message.is_empty() { String::new() } else { format!(": {}", condition.message) };
+        // Several conditions mostly tell the same.
+        let is_news = !condition.message.is_empty() && condition.message != told;
+        let message = if is_news { format!(": {}", condition.message) } else { String::new() };
+        told = &condition.message;
         entry(text, &condition.type_, &format!("{} ({}){message}", condition.status, condition.reason))?;
     }
     if let Some(lifecycle) = &status.lifecycle {
@@ -245,7 +249,10 @@ fn write_status(text: &mut String, resource: &api::Resource, paint: Paint) -> fm
         let of = if leftover.instance.is_empty() { String::new() } else { format!(" of {name}{}", leftover.instance) };
         entry(text, "Leftover", &format!("{}{of} (id {}){waits}", leftover.key, leftover.id))?;
     }
-    let Some(pending) = &status.pending else { return entry(text, "Next", "nothing is to be done") };
+    let is_ready = status.conditions.iter().any(|condition| condition.type_ == "Ready" && condition.status == "True");
+    let Some(pending) = &status.pending else {
+        return entry(text, "Next", if is_ready { "nothing is to be done" } else { "nothing for now" });
+    };
     let paths = match pending.paths.as_slice() {
         [] => String::new(),
         paths => format!(" ({})", quoted(paths.iter())),

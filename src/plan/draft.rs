@@ -130,6 +130,12 @@ impl Block {
         Self::broken(diagnostic)
     }
 
+    /// The same, at the place where it was given, unless it has one.
+    pub fn at(mut self, path: Path) -> Self {
+        self.diagnostics.iter_mut().for_each(|diagnostic| _ = diagnostic.path.get_or_insert_with(|| path.clone()));
+        self
+    }
+
     /// What tells why: the first error, or what comes first.
     pub fn leading(&self) -> &Diagnostic {
         let error = self.diagnostics.iter().find(|diagnostic| diagnostic.severity == Severity::Error);

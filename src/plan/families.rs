@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::draft::{Block, Draft};
+use super::preflight::not_found;
 use super::scene::{Id, Scene};
 use super::seen::Seen;
 use crate::load::{Expansion, Family, Made, Members};
@@ -90,9 +91,7 @@ fn evaluate(seen: &Seen<'_, '_>, family: &Family) -> Result<Members, Box<Block>>
     let address = &family.shared.address;
     let references = &family.repetition().references;
     if let Some(missing) = references.iter().find(|reference| scene.resolve(&reference.target).is_none()) {
-        let what = format!("refers to `{}`, which does not exist", missing.target);
-        let error = Diagnostic::error(address, Reason::DependencyNotFound, what).at(missing.at.clone());
-        return Err(Box::new(Block::broken(error)));
+        return Err(Box::new(Block::broken(not_found(scene, address, missing))));
     }
     let targets = || references.iter().filter_map(|reference| scene.resolve(&reference.target));
     let hidden: Vec<Id> = targets().flat_map(|target| seen.hidden(target)).collect();

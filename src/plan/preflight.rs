@@ -173,7 +173,7 @@ fn broken(scene: &Scene<'_>, id: Id) -> Option<Block> {
         return Some(Block { diagnostics, waiting_for: Vec::new(), held: false, frozen: false });
     }
     if let Some(missing) = scene.missing.get(&id) {
-        return Some(Block::broken(not_found(scene, id, missing)));
+        return Some(Block::broken(not_found(scene, scene.address(id), missing)));
     }
     exhausted(scene, id)
 }
@@ -226,14 +226,14 @@ pub(super) fn unsettled(seen: &Seen<'_, '_>, id: Id, unsettled: Unsettled) -> Dr
 }
 
 /// A reference to what does not exist.
-fn not_found(scene: &Scene<'_>, id: Id, missing: &Reference) -> Diagnostic {
+pub(super) fn not_found(scene: &Scene<'_>, address: &Address, missing: &Reference) -> Diagnostic {
     const MOST_TOLD: usize = 5;
     let target = &missing.target;
     let what = format!("refers to `{target}`, which does not exist");
-    let mut error = Diagnostic::error(scene.address(id), Reason::DependencyNotFound, what).at(missing.at.clone());
+    let mut error = Diagnostic::error(address, Reason::DependencyNotFound, what).at(missing.at.clone());
     let Some(junction) = scene.junction(&target.name) else {
         let names = scene.subjects.iter().filter(|subject| subject.wanted).map(|subject| &*subject.address.name);
-        let meant = closest(&target.name, names.filter(|name| *name != &*scene.address(id).name));
+        let meant = closest(&target.name, names.filter(|name| *name != &*address.name));
         error.hint = meant.map(|meant| format!("did you mean `{meant}`?"));
         return error;
     };

@@ -8,8 +8,8 @@ use super::seen::Seen;
 use super::{Mode, Question, Refresh, Reply, data, drift, ignore, leaving, marks, preflight, wanted};
 use crate::load::{DriftAction, ImportRequest};
 use crate::model::{
-    DeposedKey, Diagnostic, Drift, DriverError, ObjectState, ObjectStatus, Path, PlanResponse, ProviderUse, Reason,
-    RecordedObject, Schema, Value,
+    DeposedKey, Diagnostic, Drift, DriverError, ErrorKind, ObjectState, ObjectStatus, Path, PlanResponse, ProviderUse,
+    Reason, RecordedObject, Schema, Value,
 };
 
 /// What a question is about.
@@ -231,6 +231,9 @@ impl Progress {
         configuration: Arc<str>,
     ) -> Next {
         let subject = scene.subjects[id];
+        let import = wanted::import_of(scene, id);
+        let field = if matches!(import, Some(ImportRequest::Identity(_))) { "identity" } else { "id" };
+        let at = Path::default().name("spec").name("import").name(field);
         let block = match result {
             Ok(Some(state)) => {
                 let schema = scene.schema(id).unwrap_or_default();
@@ -241,16 +244,17 @@ impl Progress {
                 return Next::Evaluate;
             }
             Ok(None) => {
-                let (field, import) = match wanted::import_of(scene, id) {
-                    Some(import @ ImportRequest::Identity(_)) => ("identity", import.to_string()),
-                    import => ("id", import.map_or_else(String::new, |import| import.to_string())),
-                };
+                let import = import.map_or_else(String::new, |import| import.to_string());
                 let what = format!("the object to import does not exist: `{import}`");
                 let hint = format!("correct `spec.import.{field}`, or remove `spec.import` to create a new object");
                 let missing = Diagnostic::error(subject.address, Reason::ImportNotFound, what).hint(hint);
-                Block::broken(missing.at(Path::default().name("spec").name("import").name(field)))
+                Block::broken(missing.at(at))
             }
-            Err(error) => Block::failed(subject.address, "the object to import could not be read", error),
+            Err(error) => {
+                let is_wrong = error.kind == ErrorKind::InvalidConfig;
+                let block = Block::failed(subject.address, "the object to import could not be read", error);
+                if is_wrong { block.at(at) } else { block }
+            }
         };
         decided(Draft::blocked(block, subject.current()))
     }

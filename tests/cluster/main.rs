@@ -21,6 +21,7 @@ mod conditions;
 mod controller;
 mod data_sources;
 mod drift;
+mod example_providers;
 mod families;
 mod family_lifecycle;
 mod inputs;

@@ -46,8 +46,8 @@ impl Sandbox {
             fs::remove_file(entry.unwrap().path()).unwrap();
         }
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples").join(name);
-        for entry in fs::read_dir(source).unwrap() {
-            let path = entry.unwrap().path();
+        let entries = fs::read_dir(source).unwrap().map(|entry| entry.unwrap().path());
+        for path in entries.filter(|path| path.is_file()) {
             fs::copy(&path, self.path("files").join(path.file_name().unwrap())).unwrap();
         }
     }
