@@ -45,7 +45,7 @@ fn the_name_of_a_family_stands_for_its_instances() {
     assert!(told.starts_with("web[29] "), "what is to change comes first: {told}");
     assert!(told.contains("`web` has 30 instances, of which 1 are to change or blocked; 10 are not shown."), "{told}");
     let one = sandbox.ok(&["explain", "web[3]", "-f", "files"]);
-    assert!(one.contains("Used by:    `all`"), "{one}");
+    assert!(one.contains("Used by:     `all`"), "{one}");
 
     let rows = sandbox.json(&["state", "show", "web", "-o", "json"]);
     assert_eq!(rows["objects"].as_array().unwrap().len(), 30);
