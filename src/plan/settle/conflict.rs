@@ -6,13 +6,15 @@ use crate::model::{Action, Diagnostic, Reason, RecordedObject, Value};
 use crate::plan::draft::{Block, Draft};
 use crate::plan::scene::{Id, Scene};
 
-/// How good a claim on an identity is; the best keeps it. What is recorded comes before what is only planned, so that
-/// a successor under another name waits until the old object is gone; what is wanted comes before what goes, so that
-/// nobody's object is destroyed as somebody else's.
+/// How good a claim on an identity is; the best keeps it. What is recorded comes before what is to be imported or is only
+/// planned, so that a successor under another name waits until the old object is gone; what is wanted comes before what
+/// goes, so that nobody's object is destroyed as somebody else's.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Claim {
     Wanted,
     Leaving,
+    LeftOver,
+    Imported,
     Planned,
 }
 
@@ -44,11 +46,18 @@ pub(super) fn conflicts(scene: &Scene<'_>, drafts: &[Option<Draft>]) -> Vec<(Id,
         let (Some(draft), Some(type_name)) = (draft, type_name) else { continue };
         // The object as it is recorded, or else the one that is imported.
         let object = subject.current().or(draft.prior.as_ref());
-        let claim = if subject.wanted { Claim::Wanted } else { Claim::Leaving };
+        let claim = match subject.current() {
+            None => Claim::Imported,
+            Some(_) if subject.wanted => Claim::Wanted,
+            Some(_) => Claim::Leaving,
+        };
         let recorded = object.and_then(|object| name_of(object, importing)).map(|name| (claim, name));
         let planned = planned_name(draft).map(|name| (Claim::Planned, name));
         let config = object.map_or("", |object| &object.provider_config);
-        for (claim, name) in recorded.into_iter().chain(planned) {
+        // To take over what somebody else is about to destroy would be to lose it.
+        let left_over = draft.leftovers.iter().filter(|_| importing);
+        let left_over = left_over.filter_map(|leftover| Some((Claim::LeftOver, name_of(&leftover.object, importing)?)));
+        for (claim, name) in recorded.into_iter().chain(left_over).chain(planned) {
             let by_value = matches!(name, Name::Value(_));
             let entry = owners.entry((type_name, config, name)).or_insert((claim, id));
             if entry.1 != id && (!by_value || imports(id) || imports(entry.1)) {
