@@ -4,14 +4,17 @@
 //! It holds that every step runs after everything that the rules R1 to R9 say it waits for, and after nothing else,
 //! nothing is made twice, nothing is lost, nothing healthy is destroyed, what was deposed comes back when nothing was
 //! made, what gets another name, a key, or loses it is the same object, a hook runs before what it is for is destroyed,
-//! preconditions and policies are kept to, a plan that only reads changes nothing, records tell the truth, and in the
-//! end everything is as it is wanted.
+//! preconditions and policies are kept to, a plan that only reads changes nothing, what is adopted is neither made a
+//! second time nor taken by two, a saved plan does what it said or nothing, events tell of the steps that the plan
+//! announced, records tell the truth, and in the end everything is as it is wanted.
 //!
 //! `PURLIN_SEED=n cargo test judge` replays one history and tells what happened in it; `PURLIN_SEEDS=from..to` judges
 //! others than the usual ones.
 
+mod adopting;
 mod history;
 mod rules;
+mod saving;
 mod tape;
 mod verdict;
 mod view;

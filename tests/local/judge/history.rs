@@ -14,6 +14,7 @@ use purlin::plan::{Held, Mode, Plan, PlanOptions, Refresh};
 use purlin::process::Clock as _;
 use purlin::store::memory::{Hook, MemoryJournal, Moment, Point, Verdict};
 
+use super::saving::Filed;
 use super::tape::Tape;
 use super::view::View;
 use super::wish::Wish;
@@ -29,9 +30,9 @@ const RUNS_TO_CONVERGE: usize = 8;
 
 /// See the module.
 pub(super) struct History {
-    dice: Arc<Dice>,
-    clock: Arc<ManualClock>,
-    crash: Arc<Crash>,
+    pub(super) dice: Arc<Dice>,
+    pub(super) clock: Arc<ManualClock>,
+    pub(super) crash: Arc<Crash>,
     pub witness: Arc<Witness>,
     pub world: Arc<World>,
     journal: MemoryJournal,
@@ -40,20 +41,26 @@ pub(super) struct History {
     pub lost: BTreeSet<String>,
     /// What is not made anew before somebody says so.
     missing: BTreeSet<Address>,
+    /// The plan that is carried out, when it comes from a file.
+    pub(super) filed: Option<Filed>,
     processes: usize,
-    trouble: Trouble,
+    pub(super) trouble: Trouble,
     /// What happened, for whoever has to find out why something went wrong.
     pub trail: Vec<String>,
 }
 
 /// How much goes wrong, in percent.
 #[derive(Clone, Copy, Default)]
-struct Trouble {
+pub(super) struct Trouble {
     calls_fail: usize,
     writes_fail: usize,
     crashes: usize,
     edits: usize,
     stops: usize,
+    /// Of a hundred new Resources so many describe what exists already.
+    pub imports: usize,
+    /// Of a hundred plans so many are saved before they are carried out.
+    pub saved: usize,
 }
 
 /// What a plan is about, and where it leads.
@@ -91,6 +98,8 @@ impl History {
             crashes: [0, 30, 60][dice.below(3)],
             edits: [0, 0, 5][dice.below(3)],
             stops: [0, 0, 3][dice.below(3)],
+            imports: [0, 0, 30][dice.below(3)],
+            saved: [0, 0, 30][dice.below(3)],
         };
         Self {
             clock: Arc::new(ManualClock::new()),
@@ -101,6 +110,7 @@ impl History {
             wish: Wish::new(&dice),
             lost: BTreeSet::new(),
             missing: BTreeSet::new(),
+            filed: None,
             processes: 0,
             trouble,
             trail: vec![format!("creates are recovered by {recovery:?}")],
@@ -116,8 +126,10 @@ impl History {
                 self.meddle();
             }
             self.wish.edit(&self.dice);
+            self.describe_what_exists();
         }
         self.wish.calm_down();
+        self.describe_what_is_free();
         for _ in 0..RUNS_TO_CONVERGE {
             self.unprotect();
             if self.run(Trouble::default()).await? == Ended::NothingToDo {
@@ -127,7 +139,7 @@ impl History {
         Err(format!("not settled after {RUNS_TO_CONVERGE} runs without trouble"))
     }
 
-    fn note(&mut self, what: impl Into<String>) {
+    pub(super) fn note(&mut self, what: impl Into<String>) {
         self.trail.push(what.into());
     }
 
@@ -228,6 +240,8 @@ impl History {
             if point.moment == Moment::After {
                 let (ids, address) = witness.moved_by(point.operation, &point.record);
                 world.relocate(&ids, &address);
+                let adopted = witness.adopted_by(&point.record, &world.things());
+                world.relocate(&adopted, &point.record.address.to_string());
                 witness.sees_write(point.operation, &point.record, &world.things());
             }
             if crash.tick() {
@@ -288,6 +302,10 @@ impl History {
             }
         }
         self.object()?;
+        if !is_stopped {
+            tape.is_told_whole()?;
+        }
+        self.refuses_what_is_out_of_date()?;
         Ok(if idle { Ended::NothingToDo } else { Ended::Done })
     }
 
@@ -399,8 +417,15 @@ impl History {
                 destroy_orphans: true,
                 ..PlanOptions::default()
             };
-            let planned = execute::plan(engine, &config, &recorded, &options);
-            let Some(made) = self.crash.clone().survive(planned).await else { return Ok(None) };
+            let is_alone = running.is_empty() && run.is_idle();
+            // The command line does not take what is to be replaced and is not selected.
+            let can_be_saved = is_alone && (replace.is_empty() || aim.targets.is_empty());
+            let is_saved = can_be_saved && self.dice.chance(trouble.saved);
+            let made = match is_saved {
+                true => self.plan_through_a_file(&config, &recorded, &options).await?,
+                false => self.crash.clone().survive(execute::plan(engine, &config, &recorded, &options)).await,
+            };
+            let Some(made) = made else { return Ok(None) };
             let Consulted { plan, config, moves, recorded: moved } = made;
             let recorded = moved.unwrap_or(recorded);
             let (graph, warnings) = graph::build(&plan, &config, &recorded, &running);
@@ -423,7 +448,11 @@ impl History {
             };
             let ruled = view.ruled();
             let (permits, forgets) = view.judge(&ruled)?;
-            let tape = Tape::new(&view, ruled);
+            let tape = Tape::new(&view, ruled, is_alone);
+            if is_saved {
+                // Until somebody carries it out.
+                self.meddle();
+            }
             let missing = plan.changes.iter().filter(|change| change.blocked == Some(Reason::MassDisappearance));
             self.missing.extend(missing.map(|change| change.address.clone()));
             let going = running.iter().filter(|running| running.step.operation.removes());
@@ -448,18 +477,22 @@ impl History {
             };
             if run.adopt(adoption).is_ok() {
                 self.witness.permits(permits, forgets, &going);
-                let wanted = self.wish.instances().into_iter();
-                let triggers = wanted.map(|x| (x.to_string(), self.wish.triggers(&x))).collect();
-                self.witness.triggers(triggers, &self.world.things());
-                let all = self.wish.instances().into_iter().chain(run.records().keys().cloned());
-                let drains =
-                    all.filter_map(|x| Some((x.to_string(), self.wish.wants.get(&*x.name)?.drain == Some(false))));
-                self.witness.drains(drains.collect());
+                self.is_watched_from_now_on(run);
                 return Ok(Some(tape));
             }
             self.note("  a step ended meanwhile: planned again");
             self.clock.advance(Duration::from_millis(1));
         }
+    }
+
+    /// The witness knows what the present manifests say of triggers and hooks.
+    fn is_watched_from_now_on(&self, run: &Run) {
+        let wanted = self.wish.instances().into_iter();
+        let triggers = wanted.map(|x| (x.to_string(), self.wish.triggers(&x))).collect();
+        self.witness.triggers(triggers, &self.world.things());
+        let all = self.wish.instances().into_iter().chain(run.records().keys().cloned());
+        let drains = all.filter_map(|x| Some((x.to_string(), self.wish.wants.get(&*x.name)?.drain == Some(false))));
+        self.witness.drains(drains.collect());
     }
 
     /// Now and then a person wants only a part, or has enough of it. What is under way is planned around as it is.

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use purlin::cli::json::StepEvent;
 use purlin::execute::{Progress, ProgressKind};
 use purlin::model::{Address, Operation, Recorded};
 
@@ -23,10 +24,14 @@ pub(super) struct Tape {
     /// Records follow what is read, and keep what they say besides.
     only_reads: bool,
     steps: usize,
+    /// No other plan was carried out before it in this run, so that everything that is told is of this one.
+    is_alone: bool,
+    /// Ids of the steps that the plan announced, each with what was told of it, as `apply -o json` tells it.
+    announced: BTreeMap<String, Vec<String>>,
 }
 
 impl Tape {
-    pub(super) fn new(view: &View<'_>, ruled: Ruled) -> Self {
+    pub(super) fn new(view: &View<'_>, ruled: Ruled, is_alone: bool) -> Self {
         let Ruled { facts, first, order } = ruled;
         let is_partial_view = !view.running.is_empty();
         let mut waits: BTreeMap<Node, BTreeSet<Node>> = BTreeMap::new();
@@ -41,7 +46,21 @@ impl Tape {
         let steps = steps.count();
         let inherited = view.running.iter().map(|running| running.step.address.clone()).collect();
         let (started, finished) = (BTreeSet::new(), BTreeSet::new());
-        Self { facts, first, waits, started, inherited, finished, is_partial_view, only_reads: view.only_reads, steps }
+        let announced = view.graph.nodes().map(|node| (view.graph.step(node).id(), Vec::new())).collect();
+        let only_reads = view.only_reads;
+        Self {
+            facts,
+            first,
+            waits,
+            started,
+            inherited,
+            finished,
+            is_partial_view,
+            only_reads,
+            steps,
+            is_alone,
+            announced,
+        }
     }
 
     pub(super) fn has_nothing_to_do(&self) -> bool {
@@ -52,6 +71,7 @@ impl Tape {
     pub(super) fn follow(&mut self, progress: &Progress, records: &Recorded) -> Result<(), String> {
         let node = Node::of(&progress.step);
         let id = progress.step.id();
+        self.is_announced(progress)?;
         match &progress.kind {
             ProgressKind::Hook(_) => {}
             ProgressKind::Started if self.inherited.contains(&progress.step.address) => {}
@@ -87,6 +107,31 @@ impl Tape {
             }
         }
         Ok(())
+    }
+
+    /// Events are about steps that the plan has named, under the same ids.
+    fn is_announced(&mut self, progress: &Progress) -> Result<(), String> {
+        if !self.is_alone || matches!(progress.kind, ProgressKind::Hook(_)) {
+            return Ok(());
+        }
+        let told = serde_json::to_value(StepEvent::new(progress)).map_err(|error| error.to_string())?;
+        let text = |field: &str| told[field].as_str().unwrap_or_default().to_owned();
+        let Some(events) = self.announced.get_mut(&text("node")) else {
+            return Err(format!("{told} is told of a step that the plan has not named"));
+        };
+        events.push(text("event"));
+        Ok(())
+    }
+
+    /// The run has ended by itself: of each step that the plan named its start and its end were told, or that it was
+    /// skipped.
+    pub(super) fn is_told_whole(&self) -> Result<(), String> {
+        let is_whole = |events: &Vec<String>| {
+            let events: Vec<&str> = events.iter().map(String::as_str).collect();
+            matches!(events[..], ["started", "finished" | "failed"] | ["skipped"])
+        };
+        let wrong = self.announced.iter().find(|(_, events)| self.is_alone && !is_whole(events));
+        wrong.map_or(Ok(()), |(id, events)| Err(format!("of {id} was told {events:?}")))
     }
 
     /// The record names direct dependencies and carries the effective flag.

@@ -7,13 +7,14 @@ use purlin::model::{Address, InstanceKey, ObjectStatus, Value};
 use super::history::History;
 use super::rules::{self, Facts};
 use super::view;
-use super::world::Thing;
+use super::world::{NOBODY, Thing};
 
 impl History {
     pub(super) fn has_converged(&self) -> Result<(), String> {
         let forgotten = self.witness.forgotten();
         let mut things: BTreeMap<String, Thing> = BTreeMap::new();
-        for thing in self.world.things().into_iter().filter(|thing| !forgotten.contains(&thing.id)) {
+        let is_ours = |thing: &Thing| thing.address != NOBODY && !forgotten.contains(&thing.id);
+        for thing in self.world.things().into_iter().filter(is_ours) {
             if let Some(other) = things.insert(thing.address.clone(), thing) {
                 return Err(format!("in the end {} exists beside another one", other.id));
             }

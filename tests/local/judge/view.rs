@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use purlin::graph::ActionGraph;
 use purlin::model::{
-    Action, Address, Change, Diagnostics, InstanceKey, ObjectStatus, Reason, Recorded, ReplaceOrder, Value,
+    Action, Address, Change, Diagnostics, InstanceKey, ObjectStatus, Reason, Recorded, ReplaceOrder, Stored, Value,
 };
 use purlin::plan::{Plan, RunningStep, select};
 
 use super::rules::{self, Facts, Node, Order, Reach};
 use super::wish::{Doubt, Meant, NOTHING, Want, Wish};
-use super::witness::Permit;
+use super::witness::{Permit, known_ids};
 use super::world::World;
 
 /// Everything there is to see when a plan is made.
@@ -100,8 +100,7 @@ impl View<'_> {
             self.records.keys().map(|x| x.name.to_string()).chain(self.wish.wants.keys().cloned()).collect();
         for name in names {
             let recorded = self.recorded_instances(&name);
-            let is_going = self.wish.wants.get(&name).is_some_and(|want| want.deleting);
-            let wanted = if is_going { recorded.clone() } else { self.wish.members(&name).into_iter().collect() };
+            let wanted = self.wish.members(&name).into_iter().collect();
             facts.used.insert(rules::all_recorded(&name), recorded);
             facts.wants.insert(rules::all_wanted(&name), wanted);
         }
@@ -192,6 +191,7 @@ impl View<'_> {
         self.keeps_to_policies()?;
         self.keeps_to_conditions()?;
         self.moves_what_it_must()?;
+        self.adopts_what_it_must()?;
         let facts = &ruled.facts;
         self.leaves_out_what_it_must(facts)?;
         if rules::has_ring(&facts.used) {
@@ -383,16 +383,42 @@ impl View<'_> {
         Err(format!("{told:?} are said to have fallen back, and {:?} should have", ruled.order.fell_back))
     }
 
+    /// The thing that is there already for what has no record yet.
+    fn adopted(&self, x: &Address) -> Option<String> {
+        let is_free = |stored: &Stored| !stored.record.has_objects() && !stored.record.replacement_pending;
+        let id = self.wanted(x)?.adopts().filter(|_| self.records.get(x).is_none_or(is_free))?;
+        self.world.thing(id).map(|thing| thing.id)
+    }
+
+    /// What exists already and is to be adopted is not made a second time, and no two get it.
+    fn adopts_what_it_must(&self) -> Result<(), String> {
+        let is_running = |x: &Address| self.running.iter().any(|running| running.step.address == *x);
+        let recorded = self.records.values().flat_map(|stored| known_ids(&stored.record));
+        let mut taken: BTreeSet<String> = recorded.collect();
+        for change in self.current_changes().filter(|change| !is_running(&change.address)) {
+            let x = &change.address;
+            let Some(id) = self.adopted(x) else { continue };
+            match change.action {
+                Action::Create => return Err(format!("{x}: created, though it is to adopt {id}")),
+                Action::Record | Action::Update | Action::Replace if !taken.insert(id.clone()) => {
+                    return Err(format!("{x}: adopts {id}, which is somebody else's"));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
     /// The thing that the change destroys. An objection when it is a healthy one that nobody wants destroyed.
     fn destroyed(&self, change: &Change) -> Result<Option<String>, String> {
         let x = &change.address;
-        let Some(record) = self.records.get(x).map(|stored| &stored.record) else { return Ok(None) };
+        let record = self.records.get(x).map(|stored| &stored.record);
         let object = match change.deposed {
-            Some(key) => record.deposed.get(&key),
-            None => record.current.as_ref(),
+            Some(key) => record.and_then(|record| record.deposed.get(&key)),
+            None => record.and_then(|record| record.current.as_ref()),
         };
-        let Some(object) = object else { return Ok(None) };
-        let Some(id) = object.id().map(str::to_owned) else { return Ok(None) };
+        let adopted = || self.adopted(x).filter(|_| change.deposed.is_none());
+        let Some(id) = object.map_or_else(adopted, |object| object.id().map(str::to_owned)) else { return Ok(None) };
         let is_running = self.running.iter().any(|running| running.step.address == *x);
         let want = self.wanted(x);
         match (change.action, change.deposed) {
@@ -402,7 +428,8 @@ impl View<'_> {
                 if change.hold_destroy.is_some() || change.forget {
                     return Ok(None);
                 }
-                let is_whole = object.status == ObjectStatus::Ready && !self.requested.contains(x);
+                let is_ready = object.is_none_or(|object| object.status == ObjectStatus::Ready);
+                let is_whole = is_ready && !self.requested.contains(x);
                 if is_whole && !is_running && !self.must_be_replaced(x, &id) {
                     return Err(format!("{x}: replaced, though {id} is as it should be"));
                 }

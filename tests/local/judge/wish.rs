@@ -103,6 +103,8 @@ pub(super) struct Want {
     pub drain: Option<bool>,
     /// Names that it had before, the newest first.
     pub moved_from: Vec<String>,
+    /// The id of what exists already and is to be adopted.
+    pub import: Option<String>,
 }
 
 /// What is asked by a condition.
@@ -123,6 +125,11 @@ impl Want {
             Repeat::Count(count) => (0..*count).map(InstanceKey::Index).collect(),
             Repeat::Keys(keys) => keys.keys().map(|key| InstanceKey::Key((*key).into())).collect(),
         }
+    }
+
+    /// What is to be adopted; a Resource with keys says nothing of that.
+    pub(super) fn adopts(&self) -> Option<&String> {
+        self.import.as_ref().filter(|_| !self.has_keys())
     }
 
     fn has_keys(&self) -> bool {
@@ -389,6 +396,9 @@ impl Wish {
         }
         if want.suspended {
             text.push_str("  suspend: true\n");
+        }
+        if let Some(id) = want.adopts() {
+            writeln!(text, "  import: {{ id: '{id}' }}").unwrap();
         }
         if !want.forbids.is_empty() {
             let policies = ["Observe", "Create", "Update", "Replace", "Delete"];

@@ -4,10 +4,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use purlin::model::{OnFailure, Operation, Record, RecordedObject};
+use purlin::model::{ObjectStatus, OnFailure, Operation, Record, RecordedObject};
 use purlin::store::memory;
 
-use super::world::{Thing, ids};
+use super::world::{NOBODY, Thing, ids};
 
 /// Why a thing may be destroyed, judged when the plan was made.
 #[derive(Clone, Debug, Default)]
@@ -35,6 +35,8 @@ struct Seen {
     ran: BTreeSet<(String, String)>,
     /// Ids of things that were forgotten: nobody is responsible for them any more.
     forgotten: BTreeSet<String>,
+    /// Ids of things that somebody else had made, or that were forgotten, and that were adopted.
+    adopted: BTreeSet<String>,
 }
 
 /// See the module.
@@ -105,6 +107,17 @@ impl Witness {
             (Some(other), memory::Operation::Erase) => (known_ids(other), other.address.to_string()),
             (Some(other), _) => (known_ids(other), record.address.to_string()),
         }
+    }
+
+    /// The things that a write adopts: nobody was responsible for them before. They belong to the record from then on.
+    pub(super) fn adopted_by(&self, record: &Record, things: &[Thing]) -> BTreeSet<String> {
+        let mut seen = self.lock();
+        let is_nobodys = |thing: &&Thing| thing.address == NOBODY || seen.forgotten.contains(&thing.id);
+        let nobodys = ids(&things.iter().filter(is_nobodys).cloned().collect::<Vec<_>>());
+        let adopted: BTreeSet<String> = known_ids(record).intersection(&nobodys).cloned().collect();
+        seen.forgotten.retain(|id| !adopted.contains(id));
+        seen.adopted.extend(adopted.iter().cloned());
+        adopted
     }
 
     /// From now on these manifests have, or have not, a hook before a destroy that must not fail.
@@ -210,6 +223,11 @@ impl Witness {
                 objections.push(format!("it takes {id}, which is {other}'s"));
             }
         }
+        if new.current.as_ref().is_some_and(|object| object.status == ObjectStatus::Tainted)
+            && is_adopted(&seen, new.current.as_ref())
+        {
+            objections.push("what it has adopted is tainted".to_owned());
+        }
         if operation == memory::Operation::Intend && new.intent.is_some() && old.intent.is_some() {
             objections.push("an intent is written over an open one".to_owned());
         }
@@ -234,6 +252,8 @@ impl Witness {
             }
             (None, Some(opened)) if opened.operation == Operation::Create => match opened.deposed {
                 None if new.current.is_some() => objections.push("a create is intended over an object".into()),
+                // What is adopted may have to be replaced at once.
+                Some(key) if old.current.is_none() && is_adopted(&seen, new.deposed.get(&key)) => {}
                 Some(key) if !is_same(new.deposed.get(&key), old.current.as_ref()) => {
                     objections.push("what it deposes is not its current object".into());
                 }
@@ -253,7 +273,8 @@ impl Witness {
     pub(super) fn takes_stock(&self, things: &[Thing], lost: &BTreeSet<String>) {
         let mut seen = self.lock();
         let mut objections = Vec::new();
-        for thing in things.iter().filter(|thing| !seen.forgotten.contains(&thing.id)) {
+        let is_ours = |thing: &&Thing| thing.address != NOBODY && !seen.forgotten.contains(&thing.id);
+        for thing in things.iter().filter(is_ours) {
             let record = seen.records.get(&thing.address);
             let is_known = record.is_some_and(|record| {
                 known_ids(record).contains(&thing.id)
@@ -282,6 +303,10 @@ impl Seen {
             self.objections.push(format!("{address}: {} without a durable intent", operation.as_str()));
         }
     }
+}
+
+fn is_adopted(seen: &Seen, object: Option<&Arc<RecordedObject>>) -> bool {
+    object.and_then(|object| object.id()).is_some_and(|id| seen.adopted.contains(id))
 }
 
 /// Whether what is deposed is what was current, whatever was seen of it in between.

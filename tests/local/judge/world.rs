@@ -19,6 +19,9 @@ use crate::kit::{Crash, Dice};
 /// The type of everything in this world.
 pub(super) const TYPE: &str = "thing";
 
+/// Whose a thing is that somebody else has made.
+pub(super) const NOBODY: &str = "";
+
 /// What a configuration may set. `shape` and `anchors` cannot be changed in place.
 const ARGUMENTS: [&str; 5] = ["label", "links", "notes", "shape", "anchors"];
 const FIXED: [&str; 2] = ["shape", "anchors"];
@@ -108,6 +111,23 @@ impl World {
 
     pub(super) fn thing(&self, id: &str) -> Option<Thing> {
         self.lock().things.get(id).cloned()
+    }
+
+    /// Somebody else makes a thing, which is nobody's. Gives its id.
+    pub(super) fn put(&self, label: usize, shape: usize) -> String {
+        let mut state = self.lock();
+        state.made += 1;
+        let id = format!("stranger-{}", state.made);
+        let text = |text: String| Value::from(text.as_str());
+        let mut arguments =
+            arguments(&Value::map([("label", text(format!("l{label}"))), ("shape", text(format!("s{shape}")))]));
+        for list in ["links", "anchors", "notes"] {
+            arguments.insert(list, Value::list([]));
+        }
+        let (address, made_by) = (NOBODY.to_owned(), NOBODY.to_owned());
+        let thing = Thing { id: id.clone(), address, arguments, echo: format!("{id}#0"), made_by };
+        state.things.insert(id.clone(), thing);
+        id
     }
 
     /// Somebody else destroys a thing.
