@@ -180,6 +180,16 @@ pub struct ProviderFacts {
 /// will give as far as that is known.
 pub type Expected = (Diagnostics, Value);
 
+/// No object of that type becomes one of the type that is called.
+fn no_way(context: &CallContext, type_name: &str) -> DriverError {
+    DriverError {
+        kind: ErrorKind::Terminal,
+        message: format!("an object of the type `{type_name}` cannot become one of the type `{}`", context.type_name),
+        path: None,
+        hint: None,
+    }
+}
+
 fn no_data(context: &CallContext) -> DriverError {
     DriverError {
         kind: crate::model::ErrorKind::Terminal,
@@ -275,6 +285,17 @@ pub trait Driver: Send + Sync {
         _value: &'a Value,
     ) -> BoxFuture<'a, Result<Option<Reconstructed>, DriverError>> {
         Box::pin(async { Ok(None) })
+    }
+
+    /// An object of another type as one of `context.type_name`: the same object outside, which is not touched. An error
+    /// that is `Terminal` says that there is no such way; then nothing happens to the object.
+    fn take_over<'a>(
+        &'a self,
+        context: &'a CallContext,
+        type_name: &'a str,
+        _object: &'a RecordedObject,
+    ) -> BoxFuture<'a, Result<ObjectState, DriverError>> {
+        Box::pin(async move { Err(no_way(context, type_name)) })
     }
 
     /// How a create that a crash cut is recovered.

@@ -15,6 +15,7 @@ mod publish;
 pub mod recover;
 pub mod run;
 mod step;
+mod takeover;
 
 pub use consult::{Consulted, Unmanaged, import, plan};
 pub use engine::{Engine, Limits};

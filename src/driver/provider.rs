@@ -308,6 +308,20 @@ impl Driver for Providers {
         .boxed()
     }
 
+    fn take_over<'a>(
+        &'a self,
+        context: &'a CallContext,
+        type_name: &'a str,
+        object: &'a RecordedObject,
+    ) -> BoxFuture<'a, Result<ObjectState, DriverError>> {
+        async move {
+            let called = self.object(context).await?;
+            called.hush(None, Some(object));
+            called.masked(called.take_over(type_name, object).await)
+        }
+        .boxed()
+    }
+
     fn reconstruct<'a>(
         &'a self,
         context: &'a CallContext,

@@ -242,6 +242,21 @@ impl Driver for Scripted {
         })
     }
 
+    fn take_over<'a>(
+        &'a self,
+        context: &'a CallContext,
+        type_name: &'a str,
+        object: &'a RecordedObject,
+    ) -> BoxFuture<'a, Result<ObjectState, DriverError>> {
+        Box::pin(async move {
+            match self.cue(context, Operation::Move).await {
+                Answer::Fail { kind, message } => Err(refusal(kind.into(), &message)),
+                _ if is_served(type_name) => Ok(state(object.value.clone())),
+                _ => Err(super::no_way(context, type_name)),
+            }
+        })
+    }
+
     fn configuration<'a>(&'a self, _context: &'a CallContext) -> BoxFuture<'a, Result<Arc<str>, DriverError>> {
         Box::pin(async { Ok(self.world.configuration()) })
     }

@@ -94,6 +94,16 @@ impl Driver for TerraformData {
         Box::pin(async { Ok(Some(state)) })
     }
 
+    fn take_over<'a>(
+        &'a self,
+        context: &'a CallContext,
+        type_name: &'a str,
+        object: &'a RecordedObject,
+    ) -> BoxFuture<'a, Result<ObjectState, DriverError>> {
+        let taken = of_null_resource(type_name, object).ok_or_else(|| super::no_way(context, type_name));
+        Box::pin(async { taken })
+    }
+
     fn create_recovery(&self) -> CreateRecovery {
         CreateRecovery::Repeat
     }
@@ -113,6 +123,17 @@ impl Driver for TerraformData {
     fn close(&self) -> BoxFuture<'_, ()> {
         Box::pin(async {})
     }
+}
+
+/// As Terraform's does, it takes over a `null_resource`, which it is there to replace: the id stays, and what were
+/// triggers replace it from now on.
+fn of_null_resource(type_name: &str, object: &RecordedObject) -> Option<ObjectState> {
+    let source = &object.provider.as_ref()?.provider.source;
+    if type_name != "null_resource" || !source.ends_with("/hashicorp/null") {
+        return None;
+    }
+    let triggers = attribute(&object.value, "triggers");
+    Some(state(self::object(Value::Null, Value::Null, triggers, object.id()?.into())))
 }
 
 fn plan(request: &PlanRequest) -> PlanResponse {
@@ -240,6 +261,27 @@ mod tests {
             assert_eq!(response.requires_replace, [Path::default().name("triggers_replace")]);
             assert_eq!(response.planned.get("id"), Some(&Value::Unknown));
         }
+    }
+
+    #[tokio::test]
+    async fn a_null_resource_becomes_one_with_its_id_and_nothing_else_does() {
+        let source = |source: &str| {
+            let text = serde_json::json!({"name": "null", "source": source, "package": {"path": "x"}});
+            let provider = Arc::new(serde_json::from_value(text).unwrap());
+            Some(Arc::new(crate::model::ProviderUse::new("null".into(), provider, Value::Null)))
+        };
+        let triggers = Value::map([("a", Value::from("x"))]);
+        let value = Value::map([("id", Value::from("1234")), ("triggers", triggers.clone())]);
+        let take = async |type_name: &str, provider: &str| {
+            let object = RecordedObject { provider: source(provider), ..recorded(value.clone()) };
+            TerraformData::new().take_over(&context(TYPE_NAME), type_name, &object).await
+        };
+        let own = "registry.opentofu.org/hashicorp/null";
+        let taken = take("null_resource", own).await.unwrap();
+        assert_eq!(taken.value, object(Value::Null, Value::Null, triggers.clone(), "1234".into()));
+        let config = Value::map([("triggers_replace", triggers)]);
+        assert_eq!(plan(&request(Some(&taken.value), config)).planned, taken.value, "nothing is left to do");
+        assert!(take("null_other", own).await.is_err() && take("null_resource", "example.com/x/null").await.is_err());
     }
 
     #[tokio::test]

@@ -10,6 +10,7 @@ use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 
 use super::engine::Call;
+use super::takeover::take_over;
 use super::{mask, publish};
 use crate::driver::{CallContext, Driver, Preparation, Reconstructed, Registry};
 use crate::execute::Engine;
@@ -18,7 +19,7 @@ use crate::model::{
     Address, Diagnostics, DriverError, ErrorKind, ObjectState, PlanRequest, PlanResponse, Provider, ProviderUse,
     Recorded, Schema, Secrets, Severity, Value,
 };
-use crate::plan::moves::{self, Move, Moves};
+use crate::plan::moves::{self, Move, Moves, Takeovers};
 use crate::plan::{Ask, AskId, Memo, Plan, PlanOptions, Planner, Question, Reply, Types};
 
 impl Types for Registry {
@@ -55,13 +56,18 @@ pub async fn plan(engine: &Engine, config: &Arc<Config>, recorded: &Recorded, op
     prepare(engine, config, recorded).await;
     let mut config = Arc::clone(config);
     let mut memo = config.families.values().any(|family| family.is_evaluated()).then(Memo::default);
+    let mut takeovers = Takeovers::new();
     loop {
-        let Moves { moves, held, diagnostics } = moves::find(&config, recorded, options);
+        let Moves { moves, held, diagnostics, questions } = moves::find(&config, recorded, options, &takeovers);
+        if !questions.is_empty() {
+            takeovers.extend(take_over(engine, &config, questions).await);
+            continue;
+        }
         let after = (!moves.is_empty()).then(|| moves::carried(recorded, &moves));
         let mut options = Cow::Borrowed(options);
         if !moves.is_empty() || !held.is_empty() {
             let options = options.to_mut();
-            options.moved = moves.iter().map(|one| (one.to.clone(), one.from.clone())).collect();
+            options.moved = moves.iter().map(|one| (one.to.clone(), one.because())).collect();
             options.held.extend(held);
         }
         let now = after.as_ref().unwrap_or(recorded);
@@ -259,7 +265,7 @@ pub async fn import(
     Ok(Some(Unmanaged { state, config }))
 }
 
-async fn take_places(
+pub(super) async fn take_places(
     engine: &Engine,
     type_name: &str,
     used: Option<&ProviderUse>,

@@ -32,6 +32,17 @@ pub async fn prepare(journal: &dyn Journal, recorded: &mut Recorded, round: &[Mo
     let before = recorded.clone();
     for one in round.iter().filter(|one| !one.back) {
         let Some(Stored { record, version }) = recorded.get(&one.from).cloned() else { continue };
+        if let Some(conversion) = one.conversion.as_ref().filter(|conversion| conversion.before != record) {
+            // What the driver has made of it may be of the past.
+            return Err(JournalError::Conflict { address: conversion.before.address.clone() });
+        }
+        if one.from == one.to {
+            claim(journal, recorded, moved(&record, one)).await?;
+            continue;
+        }
+        // The new type is written first of all. Whoever finds the record after a crash need not ask again, and finds the
+        // object under the type that its driver has made of it.
+        let record = one.conversion.as_ref().map_or(record, |conversion| conversion.after.clone());
         let cut = record.moving_to.is_some();
         if !cut {
             let leaving = Record { moving_to: Some(Box::new(one.to.clone())), ..Record::clone(&record) };
@@ -63,7 +74,7 @@ pub async fn prepare(journal: &dyn Journal, recorded: &mut Recorded, round: &[Mo
 /// # Errors
 /// As `carry_out`.
 pub async fn conclude(journal: &dyn Journal, recorded: &mut Recorded, round: &[Move]) -> Result<(), JournalError> {
-    for one in round {
+    for one in round.iter().filter(|one| one.from != one.to) {
         let leaves = if one.back { &one.to } else { &one.from };
         let goes = !one.back || has_arrived(one, recorded);
         if let Some(Stored { record, version }) = recorded.get(leaves).cloned().filter(|_| goes) {

@@ -168,6 +168,11 @@ impl Provided {
         own.or_else(provider).or_else(|| Some(self.config.located(errors(&self.config.inputs.problems)?)))
     }
 
+    /// The provider with its settings, when they refer to nothing.
+    pub fn constant(&self) -> Option<Arc<ProviderUse>> {
+        self.settle(&Nothing).ok()
+    }
+
     /// The provider with its settings as `scope` knows them.
     ///
     /// # Errors
@@ -230,21 +235,24 @@ impl Config {
 
     /// The settings that are known whatever is planned: by the name of their `ProviderConfig`.
     pub fn constant_providers(&self) -> impl Iterator<Item = Arc<ProviderUse>> + '_ {
-        struct Nothing;
-        impl Scope for Nothing {
-            fn object(&self, _: &Address) -> Option<Value> {
-                None
-            }
-
-            fn namespace(&self) -> Value {
-                Value::Unknown
-            }
-        }
         let configs = self.provider_configs.values().cloned();
         let named = |name: &&Arc<str>| !self.provider_configs.contains_key(*name);
         let bare = self.providers.keys().filter(named).map(|name| Arc::new(ProviderConfig::without_settings(name)));
         let constant = configs.chain(bare).filter(|config| config.references.is_empty());
-        constant.filter_map(|config| Provided::new(config, &self.providers).settle(&Nothing).ok())
+        constant.filter_map(|config| Provided::new(config, &self.providers).constant())
+    }
+}
+
+/// What settings can read that refer to nothing.
+struct Nothing;
+
+impl Scope for Nothing {
+    fn object(&self, _: &Address) -> Option<Value> {
+        None
+    }
+
+    fn namespace(&self) -> Value {
+        Value::Unknown
     }
 }
 

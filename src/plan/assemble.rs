@@ -241,7 +241,7 @@ fn prepare(scene: &Scene<'_>, id: Id, draft: &mut Draft, flags: Flags) -> Option
     if draft.action == Action::NoOp {
         let object = draft.prior.clone()?;
         let because = record_only(scene, subject, instance, &object, draft, &flags);
-        let moved = scene.options.moved.get(subject.address).map(|from| format!("moved from `{from}`"));
+        let moved = scene.options.moved.get(subject.address).cloned();
         draft.because = Some(moved.or_else(|| because.map(str::to_owned))?);
         draft.action = Action::Record;
         return Some(Prepared {

@@ -4,6 +4,11 @@
 //! they are after that. Writing it is `execute`'s. A move happens because a Resource says so (the annotation
 //! `purlin.dev/moved-from`), or because it goes without saying: between an object without a key and `[0]`, or the only
 //! key of a `forEach`.
+//!
+//! Where the type differs, the driver of the new one has to take the object over. Only it can say what the object is
+//! then, so this gives questions, and is called again with the answers.
+
+mod conversion;
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,7 +32,32 @@ pub struct Move {
     pub uid: Arc<str>,
     /// It was on its way, and nobody wants it there any more: it stays at `from`.
     pub back: bool,
+    /// It becomes an object of another type. `from` and `to` may be the same then.
+    pub conversion: Option<Arc<Conversion>>,
 }
+
+/// The record of an object that a driver has taken over from another type.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Conversion {
+    /// As it was when the driver was asked.
+    pub before: Arc<Record>,
+    /// As it is from now on, at the same address.
+    pub after: Arc<Record>,
+}
+
+/// To ask the driver of the type that an object gets, whether it takes the object over.
+#[derive(Clone, Debug)]
+pub struct Takeover {
+    /// Where it is recorded.
+    pub from: Address,
+    /// Where it belongs.
+    pub to: Address,
+    /// Its record.
+    pub record: Arc<Record>,
+}
+
+/// What became of questions, by where the object is recorded and where it belongs. What is held there says why not.
+pub type Takeovers = BTreeMap<(Address, Address), Result<Arc<Record>, Held>>;
 
 /// What is to be moved.
 #[derive(Clone, Debug, Default)]
@@ -38,11 +68,13 @@ pub struct Moves {
     pub held: BTreeMap<Address, Held>,
     /// Moves that do not happen.
     pub diagnostics: Diagnostics,
+    /// What has to be asked first; while there is any, the rest says nothing.
+    pub questions: Vec<Takeover>,
 }
 
 /// Finds the moves: first those that a crash cut, then, on the records as they are after that, those that are asked
-/// for. A plan towards nothing only finishes what was cut.
-pub fn find(config: &Config, recorded: &Recorded, options: &PlanOptions) -> Moves {
+/// for. A plan towards nothing only finishes what was cut. `answers` are those to the questions of earlier calls.
+pub fn find(config: &Config, recorded: &Recorded, options: &PlanOptions, answers: &Takeovers) -> Moves {
     let mut found = Moves::default();
     for (from, stored) in recorded {
         let Some(to) = &stored.record.moving_to else { continue };
@@ -53,7 +85,8 @@ pub fn find(config: &Config, recorded: &Recorded, options: &PlanOptions) -> Move
         }
         let back = !goes_on(config, recorded, options, &stored.record, to);
         let uid = config.resource(to).map_or_else(|| Arc::from(""), |resource| resource.uid.clone());
-        found.moves.push(Move { from: from.clone(), to: Address::clone(to), uid, back });
+        // What was to get another type has it since the write that says where it goes.
+        found.moves.push(Move { from: from.clone(), to: Address::clone(to), uid, back, conversion: None });
     }
     if options.mode != Mode::Normal || (recorded.is_empty() && options.indexed.is_empty()) {
         return found;
@@ -63,7 +96,7 @@ pub fn find(config: &Config, recorded: &Recorded, options: &PlanOptions) -> Move
         false => Cow::Owned(carried(recorded, &found.moves)),
     };
     let mut search =
-        Search { config, recorded: &after, options, found, claims: BTreeMap::new(), passed: BTreeSet::new() };
+        Search { config, recorded: &after, options, answers, found, claims: BTreeMap::new(), passed: BTreeSet::new() };
     for (address, instance) in config.instances.iter().filter(|(_, instance)| instance.is_wanted()) {
         search.look_for(address, instance);
     }
@@ -103,12 +136,15 @@ struct Claim {
     uid: Arc<str>,
     /// By the annotation.
     explicit: bool,
+    /// It is of another type there.
+    conversion: Option<Arc<Conversion>>,
 }
 
 struct Search<'a> {
     config: &'a Config,
     recorded: &'a Recorded,
     options: &'a PlanOptions,
+    answers: &'a Takeovers,
     found: Moves,
     claims: BTreeMap<Address, Vec<Claim>>,
     /// Objects, after the instances that took them for their own without being told so, which another one names.
@@ -145,6 +181,9 @@ impl<'a> Search<'a> {
             }
             return;
         }
+        if explicit.contains(address) && self.record(address).is_some_and(|own| own.type_name != instance.type_name) {
+            return self.change_type(address, instance);
+        }
         let occupied = self.record(address).is_some();
         let told = explicit.iter().map(|from| (from, true));
         // Of a Resource with an error nobody knows which keys it is to have.
@@ -176,18 +215,8 @@ impl<'a> Search<'a> {
                 }
                 return;
             }
-            if record.type_name != instance.type_name {
-                if explicit {
-                    let why = format!("`{address}` says that it was `{from}`, which is of type `{}`", record.type_name);
-                    if !lives(self.config, from) {
-                        self.keep(from, &why);
-                    }
-                    return self.hold(
-                        address,
-                        Reason::MoveBlocked,
-                        format!("{why}, so nothing is moved (hint: {LET_GO})"),
-                    );
-                }
+            let is_converted = record.type_name != instance.type_name;
+            if is_converted && !explicit {
                 continue;
             }
             if record.moving_to.is_some() {
@@ -209,7 +238,14 @@ impl<'a> Search<'a> {
                 self.hold(address, Reason::OperationInProgress, message.clone());
                 return self.hold(from, Reason::OperationInProgress, message);
             }
-            let claim = Claim { to: address.clone(), uid: instance.uid.clone(), explicit };
+            let conversion = match is_converted {
+                false => None,
+                true => match self.conversion(address, from, record) {
+                    Some(conversion) => Some(conversion),
+                    None => return,
+                },
+            };
+            let claim = Claim { to: address.clone(), uid: instance.uid.clone(), explicit, conversion };
             return self.claims.entry(from.clone()).or_default().push(claim);
         }
     }
@@ -247,8 +283,8 @@ impl<'a> Search<'a> {
                 for address in explicit().map(|claim| &claim.to).chain([&from]) {
                     self.hold(address, Reason::MoveBlocked, message.clone());
                 }
-            } else if let Some(Claim { to, uid, .. }) = claims.first() {
-                self.found.moves.push(Move { from, to: to.clone(), uid: uid.clone(), back: false });
+            } else if let Some(Claim { to, uid, conversion, .. }) = claims.into_iter().next() {
+                self.found.moves.push(Move { from, to, uid, back: false, conversion });
             }
         }
     }
@@ -389,8 +425,9 @@ fn objects(record: &Record) -> impl Iterator<Item = &Arc<RecordedObject>> {
     record.current.iter().chain(record.deposed.values())
 }
 
-/// The record under its new address.
+/// The record under its new address, and of its new type.
 pub fn moved(record: &Record, to: &Move) -> Record {
+    let record = to.conversion.as_ref().map_or(record, |conversion| &conversion.after);
     Record { address: to.to.clone(), uid: to.uid.clone(), moving_to: None, ..record.clone() }
 }
 
@@ -432,7 +469,7 @@ fn redirection(dependency: &Address, moves: &[Move], recorded: &Recorded) -> Opt
     if let Some(one) = moves.iter().find(|one| one.back && one.to == *dependency && has_arrived(one, recorded)) {
         return Some(vec![one.from.clone()]);
     }
-    let forth = || moves.iter().filter(|one| !one.back);
+    let forth = || moves.iter().filter(|one| !one.back && one.from != one.to);
     let is_of_name = |address: &Address| address.name == dependency.name;
     let is_recorded = |(address, stored): (&Address, &Stored)| {
         is_of_name(address) && (stored.record.has_objects() || stored.record.intent.is_some())

@@ -92,8 +92,8 @@ pub struct PlanOptions {
     pub settled: BTreeSet<Address>,
     /// What was read of data sources before. Until that is due, or something else is asked, it is not read again.
     pub readings: BTreeMap<Address, Arc<Reading>>,
-    /// Objects whose record was under another address until now: by the new address, the old one.
-    pub moved: BTreeMap<Address, Address>,
+    /// Objects whose record was another until now, under another address or of another type, with what to say of it.
+    pub moved: BTreeMap<Address, String>,
     /// Instances of families that had a record, as the index of their family says. One that is wanted and has none has
     /// lost it.
     pub indexed: BTreeSet<Address>,

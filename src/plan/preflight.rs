@@ -93,7 +93,9 @@ fn frozen(scene: &Scene<'_>, id: Id, ring: Option<&Diagnostic>) -> Option<Block>
     let importing = subject.wanted && wanted::import_of(scene, id).is_some();
     let held = scene.options.held.get(address);
     if let Some(held) = held.filter(|held| !(importing && held.reason == Reason::CreateOutcomeUnknown)) {
-        return Some(Block::frozen(Diagnostic::error(address, held.reason, held.message.clone())));
+        // What is recorded under another type is nothing that a dependent may see.
+        let problem = Diagnostic::error(address, held.reason, held.message.clone());
+        return Some(Block { held: !is_of_other_type(scene, subject), ..Block::frozen(problem) });
     }
     // Each member of a ring is blocked by the ring, whatever else is the matter with it: otherwise the ring would
     // come into the ordering graph.
@@ -104,11 +106,17 @@ fn frozen(scene: &Scene<'_>, id: Id, ring: Option<&Diagnostic>) -> Option<Block>
         let (what, hint) = ("suspended", "set `spec.suspend: false` and remove the annotation `purlin.dev/paused`");
         return Some(Block::frozen(Diagnostic::warning(address, Reason::Suspended, what).hint(hint)));
     }
-    record_problem(scene, subject, importing || held.is_some()).map(|problem| {
-        // What is recorded under another type is nothing that a dependent may see.
-        let held = problem.reason != Reason::RecordOfOtherType;
-        Block { held, ..Block::frozen(problem) }
-    })
+    record_problem(scene, subject, importing || held.is_some())
+        .map(|problem| Block { held: !is_of_other_type(scene, subject), ..Block::frozen(problem) })
+}
+
+/// Whether its record is of another type than its Resource. A type that cannot be read is told as such.
+fn is_of_other_type(scene: &Scene<'_>, subject: Subject<'_>) -> bool {
+    scene.options.mode == Mode::Normal
+        && subject
+            .instance
+            .zip(subject.record)
+            .is_some_and(|(instance, record)| !instance.type_name.is_empty() && instance.type_name != record.type_name)
 }
 
 /// What is wrong with the record of an object. `excused`: an import is the way out that the user has taken.
@@ -117,14 +125,13 @@ fn record_problem(scene: &Scene<'_>, subject: Subject<'_>, excused: bool) -> Opt
     let Some(record) = subject.record else {
         return Some(lost_record(scene, subject)?).filter(|_| !excused);
     };
-    // A type that cannot be read is told as such.
-    if let Some(instance) = subject.instance
-        && !instance.type_name.is_empty()
-        && instance.type_name != record.type_name
-        && scene.options.mode == Mode::Normal
-    {
+    if let Some(instance) = subject.instance.filter(|_| is_of_other_type(scene, subject)) {
         let what = format!("the record of this name is of type `{}`, not `{}`", record.type_name, instance.type_name);
-        let hint = "use another name for the new object, or destroy the recorded one first";
+        let hint = format!(
+            "use another name for the new object, destroy the recorded one first, or annotate with \
+             `{}: {address}` what its provider can take over",
+            crate::api::MOVED_FROM
+        );
         return Some(Diagnostic::error(address, Reason::RecordOfOtherType, what).hint(hint));
     }
     let open = record.intent.as_ref().filter(|_| !excused)?;

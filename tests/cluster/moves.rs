@@ -9,6 +9,7 @@ use serde_json::Value as Json;
 use crate::controller::Controller;
 use crate::controlplane::wait_until;
 use crate::installation::*;
+use crate::providers::{attribute, provider, typed};
 use crate::proxy::{Proxy, Trouble};
 
 fn purlin(namespace: &str, arguments: &[&str]) -> Output {
@@ -297,4 +298,42 @@ fn a_move_that_is_cut_and_not_wanted_any_more_is_taken_back() {
         assert_eq!((uid(&ns), recorded(&ns)), (before, vec!["zone".to_owned()]), "cut after {cut} writes");
         third.kill(plane());
     }
+}
+
+#[test]
+fn a_provider_takes_the_object_of_another_type_over() {
+    let _world = shared();
+    let ns = plane().namespace("retyped");
+    plane().apply(&[], &provider("corner", "corner"));
+    plane().apply(
+        &["-n", &ns],
+        &(typed("old", "corner_thing", "{ name: first }", "") + &data("user", "\"${old.id}\"", "")),
+    );
+    wait_ready(&ns, &["old", "user"]);
+    let id = attribute(&ns, "old", "id");
+
+    // To what cannot be made of it nothing is moved, whatever becomes of the old Resource.
+    let named = |name: &str, type_name: &str, config: &str| {
+        let annotations = "annotations: { purlin.dev/moved-from: old }";
+        typed(name, type_name, config, "").replacen(" }", &format!(", {annotations} }}"), 1)
+    };
+    plane().apply(&["-n", &ns], &named("new", "corner_identified", "{ region: north, name: first }"));
+    wait_reason(&ns, "new", "Ready", "MoveBlocked");
+    plane().apply(&["-n", &ns], &data("user", "\"gone\"", ""));
+    wait_until("user lets go of it", LIMIT, || attribute(&ns, "user", "output") == "gone");
+    delete(&ns, "old");
+    let held = wait_reason(&ns, "new", "Ready", "MoveBlocked");
+    wait_until("the refusal is told", LIMIT, || {
+        let message = condition(&resource(&ns, "new").unwrap(), "Ready").unwrap_or_default()["message"].clone();
+        message.as_str().unwrap_or_default().contains("does not make a `corner_identified` of a `corner_thing`")
+    });
+    assert_eq!(recorded(&ns), ["old", "user"], "{held}");
+
+    // The right one takes it over. While any names it, the old one is not destroyed.
+    plane().apply(&["-n", &ns], &named("newer", "corner_versioned", "{ title: first }"));
+    wait_moved(&ns, "old", "newer");
+    assert_eq!(attribute(&ns, "newer", "id"), id);
+    assert!(events(&ns, "newer").iter().any(|event| event.contains("Moved")), "{:?}", events(&ns, "newer"));
+    plane().kubectl_ok(&["-n", &ns, "delete", "pres", "--all", "--wait=false"]);
+    wait_empty(&ns);
 }

@@ -7,6 +7,7 @@ mod conditions;
 mod dev;
 mod documented;
 mod driven;
+mod evolving;
 mod families;
 mod formats;
 mod hooks;

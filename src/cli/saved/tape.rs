@@ -183,6 +183,18 @@ impl Driver for Taped {
         self.through(question, self.inner.import_by_identity(context, identity)).boxed()
     }
 
+    fn take_over<'a>(
+        &'a self,
+        context: &'a CallContext,
+        type_name: &'a str,
+        object: &'a RecordedObject,
+    ) -> BoxFuture<'a, Result<ObjectState, DriverError>> {
+        let question = Question::new(context, "take over").bytes(type_name.as_bytes()).object(Some(object));
+        let taken = self.inner.take_over(context, type_name, object).map(|taken| taken.map(Some));
+        let taken = self.through(question, taken.boxed());
+        async { taken.await?.ok_or_else(|| refusal("the saved plan is damaged")) }.boxed()
+    }
+
     fn create_recovery(&self) -> CreateRecovery {
         self.inner.create_recovery()
     }

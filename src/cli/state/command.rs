@@ -141,7 +141,7 @@ async fn relocate(args: StateMoveArgs, console: Console) -> anyhow::Result<()> {
     match &records.editor {
         Editor::File(state) => {
             let uid = stored.record.uid.clone();
-            let one = Move { from: from.clone(), to: to.clone(), uid, back: false };
+            let one = Move { from: from.clone(), to: to.clone(), uid, back: false, conversion: None };
             execute::carry_out(state, &mut records.recorded, &[one]).await?;
             console.notice(&format!("`{from}` is `{to}` from now on."));
         }

@@ -10,10 +10,14 @@ use super::private::Kept;
 use super::{Object, Providers, told};
 use crate::cty::{self, Closeness, DynamicTypes, Value, json};
 use crate::driver::CallContext;
+use crate::driver::terraform_data;
 use crate::model::{
     Diagnostics, DriverError, ErrorKind, ObjectState, RecordedObject, Secrets, Severity, Value as EngineValue,
 };
-use crate::plugin::{Encoded, RawState};
+use crate::plugin::{Encoded, MoveResourceState, RawState};
+
+/// The address by which providers know the types that need none.
+const BUILT_IN: &str = "terraform.io/builtin/terraform";
 
 /// An object of a state.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -144,6 +148,44 @@ impl Object<'_> {
             Some(error) => Err(error),
             None => Ok(answer.identity),
         }
+    }
+
+    /// An object of another type, of this provider or another, as one of this type.
+    pub(super) async fn take_over(&self, type_name: &str, object: &RecordedObject) -> Result<ObjectState, DriverError> {
+        let no_way = |why: &str| {
+            let own = &self.context.type_name;
+            let message = format!("the provider does not make a `{own}` of a `{type_name}`{why}");
+            DriverError { kind: ErrorKind::Terminal, message, path: None, hint: None }
+        };
+        let source_provider = match &object.provider {
+            Some(used) => used.provider.source.to_string(),
+            None if type_name == terraform_data::TYPE_NAME => BUILT_IN.to_owned(),
+            None => return Err(no_way("")),
+        };
+        let source = match &object.provider {
+            Some(_) => ForeignObject::of(object)?,
+            None => ForeignObject::of(&RecordedObject { private: Arc::from([]), ..object.clone() })?,
+        };
+        let asked = MoveResourceState {
+            source_provider,
+            source_type: type_name.to_owned(),
+            source_version: source.schema_version,
+            source_state: RawState(source.attributes.into_bytes()),
+            source_private: source.private,
+            source_identity: source.identity.map(|(identity, version)| (RawState(identity.into_bytes()), version)),
+            target_type: self.context.type_name.to_string(),
+        };
+        let answer = self.client.move_resource_state(asked).await.map_err(|error| told::failed(&error))?;
+        let answer = answer.ok_or_else(|| no_way(""))?;
+        if let Some(error) = told::error(&answer.diagnostics) {
+            return Err(no_way(&format!(": {}", error.message)));
+        }
+        let state = self.decode(&answer.state, "the state that it has taken over")?;
+        if state.is_null() {
+            return Err(no_way(": it made nothing of it"));
+        }
+        let state = cty::normalized(&self.kind.schema.block, &state.unknown_as_null());
+        self.state(&state, answer.private, None, answer.identity.as_ref())
     }
 
     async fn reconstructed(

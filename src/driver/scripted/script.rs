@@ -19,6 +19,8 @@ pub enum Operation {
     Read,
     /// Import.
     Import,
+    /// Take over an object of another type.
+    Move,
     /// Make an object.
     Create,
     /// Change one.

@@ -17,7 +17,7 @@ fn recorded(all: &[(&str, &[&str])]) -> Recorded {
 }
 
 fn one(from: &str, to: &str) -> Move {
-    Move { from: from.parse().unwrap(), to: to.parse().unwrap(), uid: "".into(), back: false }
+    Move { from: from.parse().unwrap(), to: to.parse().unwrap(), uid: "".into(), back: false, conversion: None }
 }
 
 fn told(recorded: &Recorded) -> Vec<String> {
@@ -58,7 +58,12 @@ fn nothing_is_made_where_the_object_of_a_lost_record_may_belong() {
     let found = |spec: &str, records: &[&str], index: &[&str]| {
         let records: Vec<(&str, &[&str])> = records.iter().map(|address| (*address, &[] as &[&str])).collect();
         let indexed = index.iter().map(|address| address.parse().unwrap()).collect();
-        let found = find(&resource(spec), &recorded(&records), &PlanOptions { indexed, ..PlanOptions::default() });
+        let found = find(
+            &resource(spec),
+            &recorded(&records),
+            &PlanOptions { indexed, ..PlanOptions::default() },
+            &Takeovers::new(),
+        );
         let held = found.held.iter().map(|(address, held)| format!("{address} {}", held.reason));
         held.chain(found.moves.iter().map(|one| format!("{} -> {}", one.from, one.to))).collect::<Vec<_>>()
     };
@@ -79,7 +84,7 @@ fn a_move_to_where_another_object_was_made_meanwhile_is_taken_back_and_both_stay
     let cut = Arc::make_mut(&mut records.get_mut(&Address::single("a")).unwrap().record);
     cut.moving_to = Some(Box::new(Address::single("b")));
     cut.current = Some(Arc::new(object("another", &[])));
-    let found = find(&Config::default(), &records, &PlanOptions::default());
+    let found = find(&Config::default(), &records, &PlanOptions::default(), &Takeovers::new());
     assert_eq!(found.moves, [Move { back: true, ..one("a", "b") }]);
     assert_eq!(told(&carried(&records, &found.moves)), ["a: ", "b: ", "c: a b"]);
 }
@@ -90,7 +95,7 @@ fn a_move_that_a_crash_cut_is_finished_and_its_object_is_there_once() {
     let cut = records.get_mut(&Address::single("a")).unwrap();
     Arc::make_mut(&mut cut.record).moving_to = Some(Box::new(Address::single("b")));
     let options = PlanOptions { mode: Mode::Destroy, ..PlanOptions::default() };
-    let found = find(&Config::default(), &records, &options);
+    let found = find(&Config::default(), &records, &options, &Takeovers::new());
     assert_eq!(found.moves, [one("a", "b")]);
     assert_eq!(told(&carried(&records, &found.moves)), ["b: ", "c: b"]);
 }

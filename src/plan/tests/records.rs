@@ -31,7 +31,7 @@ fn a_record_of_another_type_is_not_touched() {
          want a type=named name=x
          have a type=thing",
         expect![[r#"
-            a Blocked RecordOfOtherType: the record of this name is of type `thing`, not `named` (hint: use another name for the new object, or destroy the recorded one first)
+            a Blocked RecordOfOtherType: the record of this name is of type `thing`, not `named` (hint: use another name for the new object, destroy the recorded one first, or annotate with `purlin.dev/moved-from: a` what its provider can take over)
             error a RecordOfOtherType"#]],
     );
 }

@@ -1,7 +1,7 @@
 //! The form of a scenario file.
 //!
 //! `== script`, a line each:
-//! - `<address> <call>: <answer>, ...`: what the driver answers. Calls: `validate`, `plan`, `read`, `import`, `create`,
+//! - `<address> <call>: <answer>, ...`: what the driver answers. Calls: `validate`, `plan`, `read`, `import`, `move`, `create`,
 //!   `update`, `destroy`, `hook`. Answers: `ok`, `fail [kind] [text]`, `partly [kind] [text]` (an error with an object),
 //!   `crash before`, `crash after`, `hold` (until what happens meanwhile has happened), `gone`, `invalid`. Kinds:
 //!   `transient`, `terminal`, `invalidConfig`, `forbidden`, `alreadyExists`.
@@ -218,6 +218,7 @@ fn operation(text: &str) -> Option<Operation> {
         "plan" => Operation::Plan,
         "read" => Operation::Read,
         "import" => Operation::Import,
+        "move" => Operation::Move,
         "create" => Operation::Create,
         "update" => Operation::Update,
         "destroy" => Operation::Destroy,

@@ -261,7 +261,7 @@ impl Stage {
             TapedJournal { inner: self.journal.clone(), tape: self.tape.clone(), marks: Arc::clone(&self.marks) };
         let hooks = TapedHooks { inner: Scripted::new(Arc::clone(&self.world)), tape: self.tape.clone() };
         let engine = Engine::new(
-            Registry::default().with("scripted", Arc::new(driver)).publishing_to(Arc::new(publisher)),
+            Registry::default().with_family("scripted", Arc::new(driver)).publishing_to(Arc::new(publisher)),
             Arc::new(journal),
             Arc::clone(&self.clock) as _,
             Arc::clone(&self.dice) as _,

@@ -101,6 +101,15 @@ impl Driver for TapedDriver {
         self.inner.import(context, id)
     }
 
+    fn take_over<'a>(
+        &'a self,
+        context: &'a CallContext,
+        type_name: &'a str,
+        object: &'a RecordedObject,
+    ) -> BoxFuture<'a, Result<ObjectState, DriverError>> {
+        self.inner.take_over(context, type_name, object)
+    }
+
     fn configuration<'a>(&'a self, context: &'a CallContext) -> BoxFuture<'a, Result<Arc<str>, DriverError>> {
         self.inner.configuration(context)
     }
