@@ -25,6 +25,11 @@ impl Bench {
     }
 
     pub(super) fn provider(&self, program: &str) {
+        self.provider_in(program, "[]");
+    }
+
+    /// The same with an environment.
+    pub(super) fn provider_in(&self, program: &str, environment: &str) {
         let (kind, world) = (self.kind, self.sandbox.path("world"));
         let head = "---\napiVersion: purlin.dev/v1alpha1\nkind:";
         let configured = |name: &str, more: &str| {
@@ -34,7 +39,7 @@ impl Bench {
             )
         };
         let text = format!(
-            "{head} Provider\nmetadata: {{ name: {kind} }}\nspec: {{ source: purlin/{kind}, package: {{ path: '{program}' }} }}\n{}{}",
+            "{head} Provider\nmetadata: {{ name: {kind} }}\nspec: {{ source: purlin/{kind}, package: {{ path: '{program}' }}, environment: {environment} }}\n{}{}",
             configured(kind, ""),
             // The same folder, told otherwise.
             configured("second", "/.")

@@ -162,7 +162,7 @@ fn every_corner_of_a_provider_goes_through_the_engine() {
         assert!(left.is_empty(), "{left:?} {}", plan["diagnostics"]);
     };
     all("t", 1);
-    expect!["recorded: counted ready, named ready, reader ready, thing ready, versioned ready; exist: 2"]
+    expect!["recorded: counted ready, named ready, reader ready, thing ready, versioned ready; exist: 3"]
         .assert_eq(&summary(bench.apply()));
     unchanged();
     let shown = bench.sandbox.ok(&["state", "show", "thing", "-f", "files", "-o", "json"]);
@@ -173,7 +173,7 @@ fn every_corner_of_a_provider_goes_through_the_engine() {
 
     // In place, with private data that come through and a write-only value that is sent again.
     all("u", 2);
-    expect!["recorded: counted ready, late ready, named ready, reader ready, thing ready, versioned ready; exist: 2"]
+    expect!["recorded: counted ready, late ready, named ready, reader ready, thing ready, versioned ready; exist: 3"]
         .assert_eq(&summary(bench.apply()));
     all("v", 2);
     bench.apply();

@@ -1,7 +1,10 @@
 //! Objects whose type, or the schema of whose type, is another one than before.
 
+use std::fs;
+
 use super::bench::Bench;
 use super::sandbox::Sandbox;
+use crate::providers;
 
 /// The only change of the plan, with its reason.
 fn planned(bench: &Bench) -> (String, String) {
@@ -37,7 +40,7 @@ fn a_provider_takes_an_object_over_from_another_type() {
     resource(&bench, "new", "old", "type: corner_versioned, config: { title: first }");
     assert_eq!(planned(&bench), ("Record".into(), "moved from `old`, of type `corner_thing`".into()));
     applied("new record finished\nrecorded: new ready; exist: 1\n");
-    assert_eq!(bench.objects(), [id.clone()]);
+    assert_eq!(bench.objects(), std::slice::from_ref(&id));
     let row = bench.sandbox.json(&["state", "show", "new", "--state", "purlin.db", "-o", "json"]);
     assert_eq!(row["objects"][0]["type"], "corner_versioned");
     assert_eq!(row["objects"][0]["values"], serde_json::json!({ "id": id, "title": "first" }));
@@ -49,12 +52,12 @@ fn a_provider_takes_an_object_over_from_another_type() {
     let error = ran.one_error();
     assert!(error.contains("`new` says that it was `new`, which is of type `corner_versioned`, so nothing is moved"));
     assert!(error.contains("the provider does not make a `corner_thing` of a `corner_versioned`: "), "{error}");
-    assert_eq!(bench.objects(), [id.clone()]);
+    assert_eq!(bench.objects(), std::slice::from_ref(&id));
     resource(&bench, "newest", "new", "type: terraform_data, config: {}");
     let ran = bench.sandbox.run(&["apply", "-f", "files", "--yes"]);
     assert_eq!(ran.code, Some(1), "{ran:?}");
     assert!(ran.stderr.contains("`corner_versioned` cannot become one of the type `terraform_data`"), "{ran:?}");
-    assert_eq!(bench.objects(), [id.clone()]);
+    assert_eq!(bench.objects(), std::slice::from_ref(&id));
 
     // It is destroyed as what it is now.
     resource(&bench, "new", "old", "type: corner_versioned, config: { title: second }");
@@ -80,4 +83,88 @@ fn an_object_changes_its_type_where_it_is_also_by_a_saved_plan() {
     has_nothing_to_do(&bench.sandbox);
     let row = bench.sandbox.json(&["state", "show", "it", "--state", "purlin.db", "-o", "json"]);
     assert_eq!(row["objects"][0]["type"], "corner_versioned");
+}
+
+/// The provider whose schema of `corner_versioned` has this version.
+fn serve(bench: &Bench, version: &str) {
+    let environment = format!("[{{ name: CORNER_SCHEMA, value: '{version}' }}]");
+    bench.provider_in(&providers::program("corner").display().to_string(), &environment);
+}
+
+#[test]
+fn a_schema_that_has_changed_changes_no_object() {
+    let bench = Bench::new("corner");
+    serve(&bench, "0");
+    let typed = |argument: &str, value: &str| format!("type: corner_versioned, config: {{ {argument}: {value} }}");
+    bench.resources(&[
+        ("one", &typed("label", "a")),
+        ("stuck", &typed("label", "stuck")),
+        ("user", "type: terraform_data, config: { input: '${one.id}' }"),
+    ]);
+    bench.apply();
+    let before = bench.objects();
+    let version = || {
+        let shown = bench.sandbox.ok(&["state", "export", "--terraform", "--state", "purlin.db", "-f", "files"]);
+        let state: serde_json::Value = serde_json::from_str(&shown).unwrap();
+        let all = state["resources"].as_array().unwrap().iter();
+        let mut one = all.filter(|one| one["name"] == "one").map(|one| one["instances"][0]["schema_version"].clone());
+        one.next().unwrap()
+    };
+    assert_eq!(version(), 0);
+
+    // Only the object that cannot be upgraded is held, with the words of its provider.
+    serve(&bench, "1");
+    bench.resources(&[
+        ("one", &typed("title", "a")),
+        ("stuck", &typed("title", "stuck")),
+        ("user", "type: terraform_data, config: { input: '${one.id}' }"),
+    ]);
+    let ran = bench.sandbox.run(&["plan", "-f", "files"]);
+    assert!(ran.one_error().contains("The state cannot be upgraded: it is stuck"), "{ran:?}");
+    let told = bench.apply();
+    assert!(told.contains("recorded: one ready, stuck ready, user ready; exist: 2"), "{told}");
+    assert!(!told.contains("create") && !told.contains("update") && !told.contains("destroy"), "{told}");
+    assert_eq!(version(), 1, "what was read is recorded in its present form");
+    let row = bench.sandbox.json(&["state", "show", "one", "--state", "purlin.db", "-o", "json"]);
+    assert_eq!(row["objects"][0]["values"]["title"], "a", "{row}");
+
+    // An update finds the new version, and a destroy.
+    bench.resources(&[
+        ("one", &typed("title", "b")),
+        ("stuck", &typed("title", "stuck")),
+        ("user", "type: terraform_data, config: { input: '${one.id}' }"),
+    ]);
+    let told = bench.apply();
+    assert!(told.contains("one update finished") && told.contains("exist: 2"), "{told}");
+
+    // A provider that is older than the record says so, and touches nothing.
+    serve(&bench, "0");
+    bench.resources(&[("one", &typed("label", "c"))]);
+    let ran = bench.sandbox.run(&["apply", "-f", "files", "--yes", "--target", "one"]);
+    let error = ran.one_error();
+    assert!(error.contains("recorded by a newer version of the provider (schema 1, here 0)"), "{error}");
+    let mut now = bench.objects();
+    now.sort();
+    assert_eq!(now.len(), 2);
+    assert!(before.iter().all(|id| now.contains(id)));
+}
+
+#[test]
+fn a_manifest_of_an_existing_object_is_what_the_provider_makes_of_it() {
+    let bench = Bench::new("corner");
+    for (id, text) in [("first", "some text"), ("second", "no config")] {
+        fs::write(bench.sandbox.path("world").join(id), text).unwrap();
+        let path = format!("files/{id}.yaml");
+        bench.sandbox.ok(&["import", id, id, "-f", "files", "--type", "corner_thing", "--out", &path]);
+    }
+    let manifest = |id: &str| fs::read_to_string(bench.sandbox.path(&format!("files/{id}.yaml"))).unwrap();
+    // The provider knows that this is what it would be anyway.
+    let first = manifest("first");
+    assert!(first.contains("text: some text") && !first.contains("count_of"), "{first}");
+    // Where it makes none we do.
+    let second = manifest("second");
+    assert!(second.contains("text: no config") && second.contains("count_of: 3"), "{second}");
+    bench.sandbox.ok(&["apply", "-f", "files", "--yes"]);
+    has_nothing_to_do(&bench.sandbox);
+    assert_eq!(bench.objects().len(), 2);
 }

@@ -3,23 +3,24 @@
 package main
 
 import (
-	"context"
 	"flag"
 	"log"
 
-	"github.com/hashicorp/terraform-plugin-framework/provider"
 	"github.com/hashicorp/terraform-plugin-framework/providerserver"
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6/tf6server"
 )
 
 func main() {
 	debug := flag.Bool("debug", false, "print where it listens, and serve whoever comes")
 	flag.Parse()
-	err := providerserver.Serve(context.Background(), func() provider.Provider { return &corner{} }, providerserver.ServeOpts{
-		Address:         "registry.opentofu.org/purlin/corner",
-		ProtocolVersion: 6,
-		Debug:           *debug,
-	})
-	if err != nil {
+	serve := providerserver.NewProtocol6(&corner{})
+	factory := func() tfprotov6.ProviderServer { return &generating{serve()} }
+	var options []tf6server.ServeOpt
+	if *debug {
+		options = append(options, tf6server.WithManagedDebug())
+	}
+	if err := tf6server.Serve("registry.opentofu.org/purlin/corner", factory, options...); err != nil {
 		log.Fatal(err)
 	}
 }

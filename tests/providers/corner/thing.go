@@ -116,6 +116,8 @@ func (r *thing) Create(ctx context.Context, request resource.CreateRequest, resp
 
 func (r *thing) Read(ctx context.Context, request resource.ReadRequest, response *resource.ReadResponse) {
 	var id, before types.String
+	var count types.Int64
+	response.Diagnostics.Append(request.State.GetAttribute(ctx, path.Root("count_of"), &count)...)
 	response.Diagnostics.Append(request.State.GetAttribute(ctx, path.Root("id"), &id)...)
 	response.Diagnostics.Append(request.State.GetAttribute(ctx, path.Root("text"), &before)...)
 	text, exists, err := r.world.read(id.ValueString(), before.ValueString())
@@ -126,6 +128,10 @@ func (r *thing) Read(ctx context.Context, request resource.ReadRequest, response
 		response.State.RemoveResource(ctx)
 	case text != before.ValueString():
 		response.Diagnostics.Append(response.State.SetAttribute(ctx, path.Root("text"), text)...)
+	}
+	// Of an imported object nothing but the id is known before.
+	if exists && count.IsNull() {
+		response.Diagnostics.Append(response.State.SetAttribute(ctx, path.Root("count_of"), 3)...)
 	}
 }
 

@@ -3,7 +3,9 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"os"
 
+	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
@@ -12,7 +14,7 @@ import (
 )
 
 // versioned has a schema that was changed: in version 0 its `title` was called `label`. It also takes over states of
-// `corner_thing`.
+// `corner_thing`. With CORNER_SCHEMA=0 it is still of version 0. A label that is `stuck` cannot be upgraded.
 type versioned struct{ configured }
 
 type versionedModel struct {
@@ -24,19 +26,32 @@ func (*versioned) Metadata(_ context.Context, _ resource.MetadataRequest, respon
 	response.TypeName = "corner_versioned"
 }
 
+func isOld() bool { return os.Getenv("CORNER_SCHEMA") == "0" }
+
 func (*versioned) Schema(_ context.Context, _ resource.SchemaRequest, response *resource.SchemaResponse) {
-	response.Schema = schema.Schema{Version: 1, Attributes: map[string]schema.Attribute{
-		"id":    schema.StringAttribute{Computed: true, PlanModifiers: []planmodifier.String{stringplanmodifier.UseStateForUnknown()}},
-		"title": schema.StringAttribute{Optional: true},
+	version, name := int64(1), "title"
+	if isOld() {
+		version, name = 0, "label"
+	}
+	response.Schema = schema.Schema{Version: version, Attributes: map[string]schema.Attribute{
+		"id": schema.StringAttribute{Computed: true, PlanModifiers: []planmodifier.String{stringplanmodifier.UseStateForUnknown()}},
+		name: schema.StringAttribute{Optional: true},
 	}}
 }
 
 func (*versioned) UpgradeState(context.Context) map[int64]resource.StateUpgrader {
+	if isOld() {
+		return nil
+	}
 	return map[int64]resource.StateUpgrader{0: {
 		StateUpgrader: func(ctx context.Context, request resource.UpgradeStateRequest, response *resource.UpgradeStateResponse) {
 			var before struct{ ID, Label string }
 			if err := json.Unmarshal(request.RawState.JSON, &before); err != nil {
 				response.Diagnostics.AddError("The state of version 0 cannot be read", err.Error())
+				return
+			}
+			if before.Label == "stuck" {
+				response.Diagnostics.AddError("The state cannot be upgraded", "it is stuck")
 				return
 			}
 			after := versionedModel{ID: types.StringValue(before.ID), Title: types.StringValue(before.Label)}
@@ -63,16 +78,31 @@ func (*versioned) MoveState(context.Context) []resource.StateMover {
 }
 
 func (r *versioned) Create(ctx context.Context, request resource.CreateRequest, response *resource.CreateResponse) {
-	var model versionedModel
-	response.Diagnostics.Append(request.Plan.Get(ctx, &model)...)
-	model.ID = types.StringValue(draw())
-	response.Diagnostics.Append(response.State.Set(ctx, &model)...)
+	response.State.Raw = request.Plan.Raw
+	id := draw()
+	if err := r.world.write(id, ""); err != nil {
+		response.Diagnostics.AddError("The object cannot be written", err.Error())
+		return
+	}
+	response.Diagnostics.Append(response.State.SetAttribute(ctx, path.Root("id"), id)...)
 }
 
-func (*versioned) Read(context.Context, resource.ReadRequest, *resource.ReadResponse) {}
+func (r *versioned) Read(ctx context.Context, request resource.ReadRequest, response *resource.ReadResponse) {
+	var id types.String
+	response.Diagnostics.Append(request.State.GetAttribute(ctx, path.Root("id"), &id)...)
+	if _, exists, err := r.world.read(id.ValueString(), ""); err == nil && !exists {
+		response.State.RemoveResource(ctx)
+	}
+}
 
 func (*versioned) Update(_ context.Context, request resource.UpdateRequest, response *resource.UpdateResponse) {
 	response.State.Raw = request.Plan.Raw
 }
 
-func (*versioned) Delete(context.Context, resource.DeleteRequest, *resource.DeleteResponse) {}
+func (r *versioned) Delete(ctx context.Context, request resource.DeleteRequest, response *resource.DeleteResponse) {
+	var id types.String
+	response.Diagnostics.Append(request.State.GetAttribute(ctx, path.Root("id"), &id)...)
+	if err := r.world.remove(id.ValueString()); err != nil {
+		response.Diagnostics.AddError("The object cannot be removed", err.Error())
+	}
+}
