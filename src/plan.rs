@@ -47,6 +47,7 @@ use std::sync::Arc;
 use crate::model::{Address, Change, DeposedKey, Diagnostics, Path, Reading, RecordedObject, Value};
 
 pub use ask::{Ask, AskId, Question, Reply, Types};
+pub use data::Through;
 pub use memo::Memo;
 pub use options::{Configuration, Held, Mode, Others, PlanOptions, Refresh, RunningStep};
 pub use planner::Planner;

@@ -170,7 +170,7 @@ fn changes(seen: &Seen<'_, '_>, id: Id) -> bool {
 /// recorded as a user of what the data source depends on. So the order of a destroy is known when the data source is
 /// gone.
 #[derive(Default)]
-pub(super) struct Through {
+pub struct Through {
     by: BTreeMap<Address, BTreeSet<Address>>,
 }
 

@@ -1,6 +1,7 @@
 //! Planning, rule by rule. Each test is a situation in a few lines (see `world`) and the plan expected for it.
 
 mod blocked;
+mod data;
 mod destroying;
 mod holding;
 mod identities;

@@ -7,11 +7,13 @@
 //! left b 1 id=B0 uses=a                 a leftover of it
 //! record b pending failed=3             other parts of the record
 //! world b gone                          what reading it finds, when not what is recorded
+//! read data.c input=1 output=2          what a data source gave before: its configuration, and `output`
 //! option settled=a,b                    options of the plan
 //! ```
 //!
 //! The type is `thing` unless `type=` says otherwise: `input` and `secret` change in place, `force` does not, `id` and
-//! `output` are computed. A `named` thing is found by its `name`.
+//! `output` are computed. A `named` thing is found by its `name`. A data source gives its `input` as `output`, unless
+//! `world` says otherwise.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -116,6 +118,7 @@ impl World {
                 "want" => world.want(name.parse().unwrap(), &Words::of(words)),
                 "have" => world.have(name.parse().unwrap(), &Words::of(words)),
                 "left" => world.left(name.parse().unwrap(), words.next().unwrap(), &Words::of(words)),
+                "read" => world.read(name.parse().unwrap(), &Words::of(words)),
                 "record" => world.tune(name.parse().unwrap(), &Words::of(words)),
                 "world" => drop(world.reads.insert(name.parse().unwrap(), words.next().unwrap().to_owned())),
                 "option" => world.option(name),
@@ -212,6 +215,16 @@ impl World {
     fn left(&mut self, address: Address, key: &str, words: &Words<'_>) {
         let made = Arc::new(recorded_object(&address, words));
         self.record(&address).deposed.insert(DeposedKey(key.parse().unwrap()), made);
+    }
+
+    fn read(&mut self, address: Address, words: &Words<'_>) {
+        let said = words.attributes();
+        let given = entries(&said).into_iter().filter(|(name, _)| **name != *"output");
+        let config = Value::map(given.map(|(name, value)| (name, value.clone())));
+        let (config, _) = crate::plan::conform::conform(&address, config, &schema());
+        let value = config.clone().with("output", said.get("output").cloned().unwrap_or_default());
+        let service_account = words.get("as").unwrap_or_default().into();
+        self.options.readings.insert(address, Arc::new(Reading { config, provider: None, service_account, value }));
     }
 
     fn tune(&mut self, address: Address, words: &Words<'_>) {
@@ -322,7 +335,16 @@ impl World {
                 )
             }
             Question::Copies(_) => Reply::Copies(false),
-            Question::Data { config, .. } => Reply::Data(Vec::new(), Ok(Some(config.clone()))),
+            Question::Data { config, read } => {
+                self.asked.borrow_mut().push(format!("{} {}", if *read { "read" } else { "check" }, ask.address));
+                let found = match said.and_then(|said| said.split_once('=').or(Some((said, "")))) {
+                    _ if !read => Ok(Value::Unknown),
+                    Some(("unreadable", _)) => Err(failed("no connection")),
+                    Some(("output", value)) => Ok(literal(value)),
+                    _ => Ok(config.without_marks().get("input").cloned().unwrap_or_default()),
+                };
+                Reply::Data(Vec::new(), found.map(|found| Some(config.without_marks().with("output", found))))
+            }
             Question::Import(id) => {
                 self.asked.borrow_mut().push(format!("import {}", ask.address));
                 let value = Value::map([("id", Value::from(id.to_string().as_str())), ("input", Value::from(1))]);
@@ -395,13 +417,21 @@ fn find_references(value: &Value, at: &Path, found: &mut Vec<Reference>) {
         Value::String(text) => {
             let expression = text.strip_prefix("${").and_then(|text| text.strip_suffix('}'));
             if let Some(expression) = expression {
-                let target = expression.split('.').next().unwrap_or_default().parse().unwrap();
+                let (target, _) = split(expression);
                 found.push(Reference { target, at: at.clone(), explicit: false, choice: None });
             }
         }
         Value::List(items) => items.iter().for_each(|item| find_references(item, at, found)),
         _ => {}
     }
+}
+
+/// The object that `name.attribute` or `data.name.attribute` is about, and what of it.
+fn split(expression: &str) -> (Address, Path) {
+    let own = if expression.starts_with("data.") { "data.".len() } else { 0 };
+    let end = expression[own..].find('.').map_or(expression.len(), |at| own + at);
+    let path = expression[end..].split('.').skip(1).map(|part| Segment::Name(part.into()));
+    (expression[..end].parse().unwrap(), Path(path.collect()))
 }
 
 impl Evaluate for World {
@@ -421,9 +451,7 @@ fn resolve(value: &Value, scope: &dyn Scope, at: &Path) -> Result<Value, Diagnos
             Ok(Value::list(items.iter().map(|item| resolve(item, scope, at)).collect::<Result<Vec<_>, _>>()?))
         }
         Value::String(text) if text.starts_with("${") => {
-            let mut parts = text[2..text.len() - 1].split('.');
-            let target = parts.next().unwrap_or_default().parse().unwrap();
-            let path = Path(parts.map(|part| Segment::Name(part.into())).collect());
+            let (target, path) = split(&text[2..text.len() - 1]);
             let found = scope.object(&target).and_then(|object| path.get(&object));
             found.ok_or_else(|| {
                 let what = format!("`{text}` has no value");
@@ -438,6 +466,10 @@ impl Types for World {
     fn schema(&self, type_name: &str, _: Option<&Provider>) -> Option<Arc<Schema>> {
         let schema = || self.schema.get_or_init(|| Arc::new(schema())).clone();
         matches!(type_name, "thing" | "named").then(schema)
+    }
+
+    fn data_schema(&self, type_name: &str, provider: Option<&Provider>) -> Option<Arc<Schema>> {
+        self.schema(type_name, provider)
     }
 }
 
