@@ -81,7 +81,20 @@ fn complete(root: &mut JSONSchemaProps) {
         enabled_once(),
     ]);
     repeated_once(root);
+    imported_by_something(root);
     never_looks_current(root);
+}
+
+/// A null id is refused: it would be an import by nothing, and a new object would be made. `import: null` itself is as if it
+/// were absent.
+fn imported_by_something(root: &mut JSONSchemaProps) {
+    fn property<'a>(of: &'a mut JSONSchemaProps, name: &str) -> Option<&'a mut JSONSchemaProps> {
+        of.properties.as_mut()?.get_mut(name)
+    }
+    let import = property(root, "spec").and_then(|spec| property(spec, "import"));
+    if let Some(id) = import.and_then(|import| property(import, "id")) {
+        id.nullable = None;
+    }
 }
 
 /// Names appear in expressions, in types and in addresses.

@@ -356,7 +356,10 @@ pub enum DriftAction {
 
 /// An existing object to manage from now on.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[schemars(extend("oneOf" = [{"required": ["id"]}, {"required": ["identity"]}]))]
+#[schemars(extend("x-kubernetes-validations" = [{
+    "rule": "has(self.id) != has(self.identity)",
+    "message": "give either id or identity",
+}]))]
 pub struct Import {
     /// The provider's id of the object, as its documentation says for `terraform import`.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -508,6 +508,38 @@ mod tests {
     }
 
     #[test]
+    fn an_import_by_nothing_is_refused_and_no_import_is_none() {
+        for nothing in ["{type: t, import: {}}", "{type: t, import: {id: null}}"] {
+            check(
+                nothing,
+                expect![[r#"
+                    web: spec.import.id: the id is empty (hint: leave `import` out to create the object)
+                "#]],
+            );
+        }
+        check("{type: t, import: null}", expect![""]);
+    }
+
+    #[test]
+    fn what_is_only_read_has_no_marks_and_is_asked_for_nothing_else() {
+        let yaml = "apiVersion: purlin.dev/v1alpha1\nkind: DataSource\nmetadata:\n  name: zone\n  uid: u\n  \
+                    finalizers: [purlin.dev/destroy]\n  annotations: {purlin.dev/record: u, purlin.dev/moved-from: old, \
+                    purlin.dev/replace-requested-at: now, purlin.dev/reconcile-requested-at: now}\n\
+                    spec: {type: t, config: {a: '${web.id}'}}";
+        let zone = data_from_api(&serde_saphyr::from_str(yaml).unwrap(), &"default".into(), &mut Interner::default());
+        assert_eq!(zone.address, Address::data("zone"));
+        assert!(!zone.has_finalizer && !zone.says_it_is_recorded() && zone.moved_from.is_empty());
+        assert_eq!((&*zone.replace_requested, &*zone.reconcile_requested), ("", "now"));
+        let told: Vec<String> = zone.problems.iter().map(ToString::to_string).collect();
+        assert_eq!(told.len(), 2);
+        assert!(
+            told.iter().all(|line| line.contains("it means nothing to a DataSource (hint: remove it)")),
+            "{told:?}"
+        );
+        assert_eq!(zone.references[0].target, Address::single("web"));
+    }
+
+    #[test]
     fn a_resource_becomes_an_instance() {
         let web = instance(
             "apiVersion: purlin.dev/v1alpha1\nkind: Resource\n\

@@ -52,10 +52,15 @@ fn the_api_server_refuses_at_once_what_it_can() {
         let message = refused(&ns, &data("item", "one", repetition));
         assert!(message.contains(told), "{repetition}: {message}");
     }
-    for import in ["{}", "{ id: a, identity: { name: a } }", "{ identity: a }"] {
+    for import in ["{}", "{ id: null }", "{ identity: null }", "{ id: a, identity: { name: a } }", "{ identity: a }"] {
         let message = refused(&ns, &data("item", "one", &format!("import: {import}")));
         assert!(message.contains("spec.import"), "{import}: {message}");
     }
+    // As everywhere in Kubernetes, a null is as good as nothing.
+    let made = ["apply", "--server-side", "-n", &ns, "-f", "-"];
+    let output = plane.kubectl_with_stdin(&made, &data("made", "one", "import: null"));
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(resource(&ns, "made").unwrap()["spec"]["import"].is_null());
     let blind = data("item", "one", "managementPolicies: [Create]");
     assert!(refused(&ns, &blind).contains("Observe"));
     plane.apply(&["-n", &ns], &data("item", "one", ""));

@@ -66,7 +66,7 @@ fn decoded(
             api::DriftAction::Ignore => DriftAction::Ignore,
         },
         drift_interval: spec.drift.as_ref().and_then(|drift| drift.interval.as_deref()).map(Arc::from),
-        import: spec.import.as_ref().and_then(|import| import.id.as_deref()).map(Arc::from),
+        import: spec.import.as_ref().and_then(imported).map(Arc::from),
         import_identity: spec
             .import
             .as_ref()
@@ -93,6 +93,15 @@ fn decoded(
     draft.check_repetition();
     let config = Tree::from_json_map(&spec.config, interner);
     draft.finish(Some(&config), interner)
+}
+
+/// The id to import by. Whoever writes `import` does not want a new object, so without anything in it that is an empty
+/// id, which is refused.
+fn imported(import: &api::Import) -> Option<&str> {
+    match (&import.id, &import.identity) {
+        (None, None) => Some(""),
+        (id, _) => id.as_deref(),
+    }
 }
 
 fn written(condition: &api::Requirement) -> Written {
