@@ -23,11 +23,13 @@ impl fmt::Display for Key {
 /// One step of a path of modules: its name, and its key when there are several of it.
 pub type ModuleStep = (String, Option<Key>);
 
-/// A resource of a state, with all of its instances: `module.a["k"].TYPE.NAME`.
+/// A resource of a state, with all of its instances: `module.a["k"].TYPE.NAME`; `data.TYPE.NAME` of what is only read.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ResourceAddress {
     /// From the outermost module on; empty in the root module.
     pub module: Vec<ModuleStep>,
+    /// It is a data source.
+    pub is_data: bool,
     /// The resource type.
     pub type_name: String,
     /// Its name in the module.
@@ -38,7 +40,12 @@ impl ResourceAddress {
     /// The same as configuration names it: without the keys of modules.
     pub fn in_configuration(&self) -> String {
         let modules: String = self.module.iter().map(|(name, _)| format!("module.{name}.")).collect();
-        format!("{modules}{}.{}", self.type_name, self.name)
+        format!("{modules}{}{}.{}", self.mode(), self.type_name, self.name)
+    }
+
+    /// What stands before its type.
+    fn mode(&self) -> &'static str {
+        if self.is_data { "data." } else { "" }
     }
 
     /// How many modules of the path it shares with another one, from the outermost on.
@@ -54,7 +61,7 @@ impl fmt::Display for ResourceAddress {
             key.as_ref().map_or(Ok(()), |key| write!(f, "{key}"))?;
             f.write_str(".")?;
         }
-        write!(f, "{}.{}", self.type_name, self.name)
+        write!(f, "{}{}.{}", self.mode(), self.type_name, self.name)
     }
 }
 
@@ -122,9 +129,12 @@ mod tests {
         let modules = module(r#"module.app["eu.west]\""].module.disks[2]"#).unwrap();
         let app = ("app".to_owned(), Some(Key::Key("eu.west]\"".into())));
         assert_eq!(modules, [app, ("disks".to_owned(), Some(Key::Index(2)))]);
-        let address = ResourceAddress { module: modules, type_name: "random_pet".into(), name: "this".into() };
+        let (type_name, name) = ("random_pet".to_owned(), "this".to_owned());
+        let address = ResourceAddress { module: modules, is_data: false, type_name, name };
         assert_eq!(address.to_string(), r#"module.app["eu.west]\""].module.disks[2].random_pet.this"#);
         assert_eq!(address.in_configuration(), "module.app.module.disks.random_pet.this");
+        let data = ResourceAddress { is_data: true, ..address };
+        assert_eq!(data.in_configuration(), "module.app.module.disks.data.random_pet.this");
         assert_eq!(module(""), Some(Vec::new()));
         for text in ["module", "module.a.b", "a.b", "module.a[", "module.a[x]", "module..a"] {
             assert_eq!(module(text), None, "{text}");

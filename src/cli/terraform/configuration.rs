@@ -74,7 +74,7 @@ impl Configuration {
         let names: Vec<&str> = address.module.iter().map(|(name, _)| name.as_str()).collect();
         let resources = self.module(&names)?.get("resources")?.as_array()?;
         let is_it = |one: &&Json| {
-            one["mode"] == "managed"
+            one["mode"] == if address.is_data { "data" } else { "managed" }
                 && one["type"] == address.type_name.as_str()
                 && one["name"] == address.name.as_str()
         };
@@ -85,6 +85,17 @@ impl Configuration {
     pub fn written(&self, address: &ResourceAddress) -> Option<BTreeSet<Arc<str>>> {
         let written = self.resource(address)?.get("expressions").and_then(Json::as_object);
         Some(written.map(|written| written.keys().map(|name| name.as_str().into()).collect()).unwrap_or_default())
+    }
+
+    /// What a resource depends on besides what it reads, as configuration names it.
+    pub fn depends_on(&self, address: &ResourceAddress) -> Vec<String> {
+        let named = self.resource(address).and_then(|one| one.get("depends_on")?.as_array());
+        let names: Vec<&str> = address.module.iter().map(|(name, _)| name.as_str()).collect();
+        let mut found = Vec::new();
+        for reference in named.into_iter().flatten().filter_map(Json::as_str) {
+            self.resolve(reference, &names, 0, &mut found);
+        }
+        found.into_iter().map(|target| target.resource).collect()
     }
 
     /// What one argument of a resource reads.
@@ -127,25 +138,16 @@ impl Configuration {
                     self.follow(given, &inner, depth + 1, found);
                 }
             }
+            [(word, None), (type_name, None), (name, key), rest @ ..] if word == "data" => {
+                found_in(true, module, type_name, (name, key.as_ref()), rest, found);
+            }
             [(word, _), ..]
                 if matches!(
                     word.as_str(),
                     "data" | "local" | "each" | "count" | "path" | "self" | "terraform" | "module" | "var"
                 ) => {}
             [(type_name, None), (name, key), rest @ ..] => {
-                let module = module.iter().map(|name| ((*name).to_owned(), None::<Key>)).collect::<Vec<ModuleStep>>();
-                let address = ResourceAddress { module, type_name: type_name.clone(), name: name.clone() };
-                let path = rest.iter().flat_map(|(name, key)| {
-                    let key = key.as_ref().map(|key| match key {
-                        Key::Index(place) => Segment::Index(usize::try_from(*place).unwrap_or(usize::MAX)),
-                        Key::Key(key) => Segment::Name(key.as_str().into()),
-                    });
-                    [Some(Segment::Name(name.as_str().into())), key].into_iter().flatten()
-                });
-                let target = Target { resource: address.in_configuration(), key: key.clone(), path: path.collect() };
-                if !found.contains(&target) {
-                    found.push(target);
-                }
+                found_in(false, module, type_name, (name, key.as_ref()), rest, found);
             }
             _ => {}
         }
@@ -163,6 +165,30 @@ impl Configuration {
             named && text("alias") == address.alias.as_deref().unwrap_or_default() && text("module_address") == module
         };
         all.values().filter_map(Json::as_object).find(is_it)
+    }
+}
+
+/// Takes down what is read of a resource or data source of a module.
+fn found_in(
+    is_data: bool,
+    module: &[&str],
+    type_name: &str,
+    (name, key): (&str, Option<&Key>),
+    rest: &[(String, Option<Key>)],
+    found: &mut Vec<Target>,
+) {
+    let module = module.iter().map(|name| ((*name).to_owned(), None::<Key>)).collect::<Vec<ModuleStep>>();
+    let address = ResourceAddress { module, is_data, type_name: type_name.to_owned(), name: name.to_owned() };
+    let path = rest.iter().flat_map(|(name, key)| {
+        let key = key.as_ref().map(|key| match key {
+            Key::Index(place) => Segment::Index(usize::try_from(*place).unwrap_or(usize::MAX)),
+            Key::Key(key) => Segment::Name(key.as_str().into()),
+        });
+        [Some(Segment::Name(name.as_str().into())), key].into_iter().flatten()
+    });
+    let target = Target { resource: address.in_configuration(), key: key.cloned(), path: path.collect() };
+    if !found.contains(&target) {
+        found.push(target);
     }
 }
 
@@ -223,12 +249,13 @@ mod tests {
         });
         let configuration = Configuration(json!({"root_module": {
             "resources": [{"mode": "managed", "type": "local_file", "name": "f",
-                "expressions": {"content": {"references": ["module.m[0].o", "module.m[0]", "module.m"]}}}],
+                "expressions": {"content": {"references": ["module.m[0].o", "module.m[0]", "module.m"]},
+                    "filename": {"references": ["data.http.d[0].body"]}}}],
             "module_calls": {"m": {"module": inner, "expressions": {"p": {"references": ["random_pet.p.id", "random_pet.p"]}}}},
         }}));
         let told = |module: &str, type_name: &str, name: &str, argument: &str| {
             let module = address::module(module).unwrap();
-            let address = ResourceAddress { module, type_name: type_name.into(), name: name.into() };
+            let address = ResourceAddress { module, is_data: false, type_name: type_name.into(), name: name.into() };
             let all = configuration.reads(&address, argument);
             all.iter()
                 .map(|target| format!("{} {:?} {}", target.resource, target.key, target.path.len()))
@@ -241,8 +268,10 @@ mod tests {
         assert_eq!(told("module.m[0]", "random_id", "i", "prefix"), ["random_pet.p None 1", "random_pet.p None 0"]);
         let keyed = "module.m.random_pet.x Some(Key(\"a.b\")) 3";
         assert_eq!(told("module.m", "random_id", "i", "keepers"), [keyed]);
-        let file = ResourceAddress { module: Vec::new(), type_name: "local_file".into(), name: "f".into() };
-        assert_eq!(configuration.written(&file), Some(BTreeSet::from(["content".into()])));
+        assert_eq!(told("", "local_file", "f", "filename"), ["data.http.d Some(Index(0)) 1"]);
+        let (type_name, name) = ("local_file".into(), "f".into());
+        let file = ResourceAddress { module: Vec::new(), is_data: false, type_name, name };
+        assert_eq!(configuration.written(&file), Some(BTreeSet::from(["content".into(), "filename".into()])));
         assert_eq!(configuration.written(&ResourceAddress { name: "g".into(), ..file }), None);
     }
 

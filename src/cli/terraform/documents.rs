@@ -13,7 +13,7 @@ use super::providers::{BUILT_IN, Chosen};
 use super::references::{Index, Referable, restored};
 use crate::api;
 use crate::load;
-use crate::model::{InstanceKey, Value};
+use crate::model::{Address, InstanceKey, Value};
 
 /// The longest name of an input.
 const LONGEST_INPUT: usize = 50;
@@ -123,7 +123,7 @@ pub fn written(
     let secrets = secrets.into_inner();
     let used = |input: &String| spec["config"].to_string().contains(&format!("inputs.{input}"));
     let declared: Vec<&String> = secrets.declared.iter().filter(|input| used(input)).collect();
-    let secret_name = format!("{name}-migrated");
+    let secret_name = format!("{}-migrated", name.replace('.', "-"));
     let secret = (!declared.is_empty()).then(|| {
         let data: BTreeMap<&String, &String> =
             declared.iter().map(|input| (*input, &secrets.by_name[*input])).collect();
@@ -133,7 +133,7 @@ pub fn written(
         let input = |input: &&String| json!({"name": input, "secretKeyRef": {"name": secret_name, "key": input}});
         spec.insert("inputs".into(), declared.iter().map(input).collect());
     }
-    if wanted.iter().any(|(_, found)| found.create_before_destroy) {
+    if !one.address.is_data && wanted.iter().any(|(_, found)| found.create_before_destroy) {
         spec.insert("lifecycle".into(), json!({"createBeforeDestroy": true}));
     }
     depend(one, &wanted, index, &mut spec)?;
@@ -202,5 +202,7 @@ fn depend(
 }
 
 fn document(one: &Gathered, spec: Map<String, Json>) -> Json {
-    json!({"apiVersion": api::API_VERSION, "kind": api::KIND, "metadata": {"name": one.name}, "spec": spec})
+    let address = Address::single(one.name.clone());
+    let metadata = json!({"name": address.object_name()});
+    json!({"apiVersion": api::API_VERSION, "kind": address.kind(), "metadata": metadata, "spec": spec})
 }

@@ -174,7 +174,14 @@ impl Gatherer<'_> {
             status: if from.tainted { ObjectStatus::Tainted } else { ObjectStatus::Ready },
             ..RecordedObject::default()
         };
-        let config = if gathered.provider.source == BUILT_IN {
+        let config = if gathered.address.is_data {
+            let context = self.context(gathered, &told);
+            let none = BTreeSet::new();
+            let adopted = self.providers.adopt_data(&context, &from.content, written.unwrap_or(&none)).await;
+            let (value, config) = adopted.map_err(|error| failure(&told, error))?;
+            object.value = value;
+            config
+        } else if gathered.provider.source == BUILT_IN {
             if *gathered.type_name != *terraform_data::TYPE_NAME {
                 let message = format!("`{told}`: the type `{}` is not served", gathered.type_name);
                 return Err(Failure::hinted(message, "remove it from a copy of the state: `terraform state rm`"));
@@ -202,7 +209,12 @@ impl Gatherer<'_> {
         };
         object.value = from.sensitive.iter().fold(object.value, |value, path| marked(&value, &path.0));
         let config = from.sensitive.iter().fold(config, |value, path| marked(&value, &path.0));
-        Ok(Found { object, config, dependencies: from.dependencies, create_before_destroy: from.create_before_destroy })
+        let mut dependencies = from.dependencies;
+        if gathered.address.is_data {
+            // A state does not say after what something was read.
+            dependencies.extend(self.configuration.into_iter().flat_map(|known| known.depends_on(&gathered.address)));
+        }
+        Ok(Found { object, config, dependencies, create_before_destroy: from.create_before_destroy })
     }
 
     fn context(&self, gathered: &Gathered, address: &str) -> CallContext {

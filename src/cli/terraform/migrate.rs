@@ -17,9 +17,9 @@ use super::configuration::Configuration;
 use super::documents::{self, Written};
 use super::gather::{self, Found, Gathered};
 use super::names;
-use super::providers::{self, Chosen};
+use super::providers::{self, BUILT_IN, Chosen};
 use super::references::Index;
-use super::state;
+use super::state::{self, State};
 use crate::cli::args::MigrateArgs;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::local;
@@ -29,6 +29,7 @@ use crate::driver::Driver as _;
 use crate::driver::provider::SettingsUse;
 use crate::load::{self, Config};
 use crate::model::{Address, ProviderUse, Reason, Record, RecordedObject, Severity};
+use crate::plan::Through;
 use crate::process::private_file;
 use crate::store::StateFile;
 
@@ -45,8 +46,9 @@ pub async fn run(args: MigrateArgs, console: Console) -> anyhow::Result<Exit> {
     };
     require_new(&args)?;
     let text = read(&args.state)?;
-    let state = state::parse(&text)?;
+    let mut state = state::parse(&text)?;
     let configuration = args.config.as_deref().map(Configuration::read).transpose()?;
+    let left_out = take_data(&mut state, configuration.as_ref());
     let given = given(&files)?;
     let addresses: Vec<_> = state.resources.iter().map(|resource| &resource.address).collect();
     let named = match names::names(&addresses, &args.names.iter().cloned().collect()) {
@@ -55,9 +57,7 @@ pub async fn run(args: MigrateArgs, console: Console) -> anyhow::Result<Exit> {
     };
     let chosen = providers::choose(&state, &given, configuration.as_ref())?;
     let mut notes = chosen.notes.clone();
-    notes.extend(
-        state.data.iter().map(|data| format!("`{data}` is left out: data sources are read anew, and not recorded")),
-    );
+    notes.extend(left_out);
     notes.extend(
         state.outputs.iter().map(|name| format!("the output `{name}` is left out; `spec.publish` has its place")),
     );
@@ -77,12 +77,40 @@ pub async fn run(args: MigrateArgs, console: Console) -> anyhow::Result<Exit> {
     if secrets {
         console.notice(&format!("warning: {folder}/{SECRETS} holds sensitive values in clear; only you may read it"));
     }
-    let (resources, objects) = (gathered.len(), records.iter().map(objects).sum::<usize>());
-    console.notice(&format!("{resources} resources with {objects} objects: manifests in {folder}, records in {file}."));
+    let (data, resources): (Vec<_>, Vec<_>) = gathered.iter().partition(|one| one.address.is_data);
+    let besides = match data.len() {
+        0 => String::new(),
+        1 => ", 1 data source".to_owned(),
+        several => format!(", {several} data sources"),
+    };
+    let (resources, objects) = (resources.len(), records.iter().map(objects).sum::<usize>());
+    console.notice(&format!(
+        "{resources} resources with {objects} objects{besides}: manifests in {folder}, records in {file}."
+    ));
     let sources: String = args.filenames.iter().map(|source| format!(" -f {}", source.display())).collect();
     let records = if args.records == Path::new("purlin.db") { String::new() } else { format!(" --state {file}") };
     console.notice(&format!("Next: purlin plan{sources} -f {folder}{records}"));
     Ok(Exit::Success)
+}
+
+/// Has those data sources taken over of which the configuration tells what they were read with; gives a line for each
+/// other one.
+fn take_data(state: &mut State, configuration: Option<&Configuration>) -> Vec<String> {
+    let mut notes = Vec::new();
+    for data in std::mem::take(&mut state.data) {
+        let why = match configuration {
+            None => "what it is read with is told by a configuration: name it with --config",
+            Some(known) if known.written(&data.address).is_none() => "the configuration does not have it",
+            _ if data.provider.source == BUILT_IN => "there is no such data source here",
+            _ if data.objects.is_empty() => "the state does not have what it gave",
+            Some(_) => {
+                state.resources.push(data);
+                continue;
+            }
+        };
+        notes.push(format!("`{}` is left out: {why}", data.address));
+    }
+    notes
 }
 
 fn objects(record: &Record) -> usize {
@@ -186,8 +214,9 @@ fn records(
     let settled: BTreeMap<Arc<str>, Arc<ProviderUse>> = settled(&config, given);
     let index = Index::new(gathered);
     let first = create_first(&config);
+    let through = Through::new(&config);
     let mut records = Vec::new();
-    for one in gathered {
+    for one in gathered.iter().filter(|one| !one.address.is_data) {
         let used = chosen.uses.get(&one.provider);
         let known = used.and_then(|used| settled.get(&used.name));
         let record = |found: &Found, dependencies: BTreeSet<Address>, create_before_destroy: bool| {
@@ -209,7 +238,8 @@ fn records(
                 Record::empty(config.namespace.clone(), address.clone(), Arc::from(""), one.type_name.clone());
             made.current = instance.current.as_ref().map(|found| match config.instances.get(&address) {
                 Some(wanted) => {
-                    let targets = wanted.references.iter().map(|reference| reference.target.clone()).collect();
+                    let direct = || wanted.references.iter().map(|reference| reference.target.clone()).collect();
+                    let targets = through.targets(&config, wanted).unwrap_or_else(direct);
                     record(found, targets, first.contains(&address))
                 }
                 None => record(found, in_state(found), found.create_before_destroy),

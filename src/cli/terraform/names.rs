@@ -9,8 +9,10 @@ use std::sync::Arc;
 use super::address::{Key, ResourceAddress};
 use crate::cli::failure::Failure;
 use crate::load;
+use crate::model::Address;
 
-/// The names of resources, in their order; or what is wrong, a line each.
+/// The names of resources and data sources as addresses have them, in their order; or what is wrong, a line each. The two
+/// kinds have names of their own.
 pub fn names(
     addresses: &[&ResourceAddress],
     chosen: &BTreeMap<String, String>,
@@ -23,7 +25,8 @@ pub fn names(
     let plain: Vec<String> = addresses.iter().map(|address| label(address, false)).collect();
     let mut made: Vec<String> = Vec::new();
     for (address, name) in addresses.iter().zip(&plain) {
-        let shared = plain.iter().filter(|other| *other == name).count() > 1;
+        let alike = addresses.iter().zip(&plain).filter(|(other, _)| other.is_data == address.is_data);
+        let shared = alike.filter(|(_, other)| *other == name).count() > 1;
         let own = chosen.get(&address.to_string()).cloned();
         made.push(own.unwrap_or_else(|| if shared { label(address, true) } else { name.clone() }));
     }
@@ -32,12 +35,18 @@ pub fn names(
         if !load::expression::is_label(name) {
             let what = format!("`{address}` cannot be called `{name}`: names are DNS labels of at most 63 characters");
             problems.push(Failure::hinted(what, way_out(address)));
-        } else if let Some(first) = made[..position].iter().position(|other| other == name) {
+        } else if let Some(first) =
+            (0..position).find(|first| made[*first] == *name && addresses[*first].is_data == address.is_data)
+        {
             let what = format!("`{address}` and `{}` would both be called `{name}`", addresses[first]);
             problems.push(Failure::hinted(what, way_out(address)));
         }
     }
-    if problems.is_empty() { Ok(made.into_iter().map(Arc::from).collect()) } else { Err(problems) }
+    let of_kind = |(address, name): (&&ResourceAddress, String)| match address.is_data {
+        false => Arc::from(name),
+        true => Address::data(&name).name,
+    };
+    if problems.is_empty() { Ok(addresses.iter().zip(made).map(of_kind).collect()) } else { Err(problems) }
 }
 
 fn label(address: &ResourceAddress, with_type: bool) -> String {
@@ -83,8 +92,10 @@ mod tests {
             }
             None => ("", text),
         };
+        let (is_data, rest) = rest.strip_prefix("data:").map_or((false, rest), |rest| (true, rest));
         let (type_name, name) = rest.split_once('.').unwrap();
-        ResourceAddress { module: address::module(module).unwrap(), type_name: type_name.into(), name: name.into() }
+        let module = address::module(module).unwrap();
+        ResourceAddress { module, is_data, type_name: type_name.into(), name: name.into() }
     }
 
     fn named(all: &[&str], chosen: &[(&str, &str)]) -> Result<Vec<String>, Vec<String>> {
@@ -102,6 +113,8 @@ mod tests {
         assert_eq!(made.unwrap(), ["my-pet", "app-eu-west-this", "app-0-id"]);
         let made = named(&["random_pet.this", "random_id.this", "random_id.other"], &[]);
         assert_eq!(made.unwrap(), ["random-pet-this", "random-id-this", "other"]);
+        let made = named(&["random_pet.this", "data:random_pet.this", "data:a_b.x", "data:c_d.x"], &[]);
+        assert_eq!(made.unwrap(), ["this", "data.this", "data.a-b-x", "data.c-d-x"]);
     }
 
     #[test]

@@ -21,8 +21,8 @@ pub const VERSION: u64 = 4;
 pub struct State {
     /// The resources that are managed, in the order of the state.
     pub resources: Vec<Resource>,
-    /// The addresses of data sources.
-    pub data: Vec<String>,
+    /// What is only read, as far as it can be made out.
+    pub data: Vec<Resource>,
     /// The names of outputs.
     pub outputs: Vec<String>,
 }
@@ -135,21 +135,17 @@ fn read<T: serde::de::DeserializeOwned + Default>(members: &[(String, &str)], na
 fn resource(text: &str, state: &mut State) -> Result<(), String> {
     let members = json::members(text).map_err(|error| error.to_string())?;
     let module: String = read(&members, "module")?;
+    let is_data = match read::<String>(&members, "mode")?.as_str() {
+        "managed" => false,
+        "data" => true,
+        other => return Err(format!("there is no mode `{other}`")),
+    };
     let address = ResourceAddress {
         module: address::module(&module).ok_or_else(|| format!("`{module}` is no path of modules"))?,
+        is_data,
         type_name: read(&members, "type")?,
         name: read(&members, "name")?,
     };
-    match read::<String>(&members, "mode")?.as_str() {
-        "managed" => {}
-        "data" => {
-            let ResourceAddress { type_name, name, .. } = &address;
-            let prefix = if module.is_empty() { String::new() } else { format!("{module}.") };
-            state.data.push(format!("{prefix}data.{type_name}.{name}"));
-            return Ok(());
-        }
-        other => return Err(format!("there is no mode `{other}`")),
-    }
     let provider: String = read(&members, "provider")?;
     let provider = provider_address(&provider).ok_or_else(|| format!("`{provider}` is no address of a provider"))?;
     let instances = member(&members, "instances").unwrap_or("[]");
@@ -158,8 +154,12 @@ fn resource(text: &str, state: &mut State) -> Result<(), String> {
         .into_iter()
         .enumerate()
         .map(|(position, text)| object(text).map_err(|what| format!("{address}: instances[{position}]: {what}")));
-    let objects = objects.collect::<Result<Vec<_>, String>>()?;
-    state.resources.push(Resource { address, provider, objects });
+    match (objects.collect::<Result<Vec<_>, String>>(), is_data) {
+        (Ok(objects), false) => state.resources.push(Resource { address, provider, objects }),
+        // Nothing is lost with what was only read.
+        (objects, true) => state.data.push(Resource { address, provider, objects: objects.unwrap_or_default() }),
+        (Err(what), false) => return Err(what),
+    }
     Ok(())
 }
 
@@ -242,7 +242,8 @@ mod tests {
                     "sensitive_attributes": [[{"type": "get_attr", "value": "list"},
                         {"type": "index", "value": {"value": 1, "type": "number"}}]]}]}]}"#;
         let state = parse(text).unwrap();
-        assert_eq!((state.data, state.outputs), (vec!["module.m.data.http.d".into()], vec!["o".into()]));
+        assert_eq!(state.data[0].address.to_string(), "module.m.data.http.d");
+        assert_eq!(state.outputs, ["o"]);
         let resource = &state.resources[0];
         assert_eq!(resource.address.to_string(), "cloud_disk.a");
         assert_eq!(

@@ -78,6 +78,31 @@ impl Providers {
         called.masked(called.adopted(object).await)
     }
 
+    /// What a state has of a data source, and of that the arguments that were written. Nothing is read anew.
+    ///
+    /// # Errors
+    /// When there is no such provider or type, or what the state has does not fit it.
+    pub async fn adopt_data(
+        &self,
+        context: &CallContext,
+        object: &ForeignObject,
+        written: &BTreeSet<Arc<str>>,
+    ) -> Result<(EngineValue, EngineValue), DriverError> {
+        let called = self.data(context).await?;
+        let schema = &called.kind.schema;
+        let known = json::decode(object.attributes.as_bytes(), schema.ty(), json::Unsupported::LeaveOut);
+        let known = known.map_err(|error| told::unreadable("the state", &error))?;
+        let value = cty::to_engine(&schema.block, &known);
+        let arguments = match cty::configured(&schema.block, &value, Closeness::Whole) {
+            EngineValue::Map(all) => {
+                let known = all.iter().filter(|(name, _)| written.contains(*name));
+                EngineValue::map(known.map(|(name, value)| (name.clone(), value.clone())))
+            }
+            other => other,
+        };
+        Ok((value, arguments))
+    }
+
     /// The configuration that a recorded value may have come from: the closest that the provider accepts. `written`:
     /// the arguments that were, when that is known.
     ///

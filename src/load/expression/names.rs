@@ -165,12 +165,23 @@ pub(super) fn reserved_word(message: &str) -> Option<Problem> {
     Some(reserved(name.trim()))
 }
 
-/// How an expression spells the path to a value of a Resource.
+/// How an expression spells the path to a value of a Resource, or of the `DataSource` of a name `data.NAME`.
 pub(crate) fn spelled(name: &str, path: &[Segment]) -> String {
+    if let Some(own) = name.strip_prefix("data.") {
+        let identifier = own.replace('-', "_");
+        let plain = is_word(&identifier);
+        let root = if plain { format!("data.{identifier}") } else { format!("data[{}]", serde_json::Value::from(own)) };
+        return below(root, path);
+    }
     let identifier = name.replace('-', "_");
     let starts_well = identifier.starts_with(|first: char| first.is_ascii_lowercase());
     let plain = starts_well && !is_reserved(&identifier) && Variable::named(&identifier).is_none();
-    let mut out = if plain { identifier } else { format!("resources[{}]", serde_json::Value::from(name)) };
+    let root = if plain { identifier } else { format!("resources[{}]", serde_json::Value::from(name)) };
+    below(root, path)
+}
+
+fn below(root: String, path: &[Segment]) -> String {
+    let mut out = root;
     for segment in path {
         match segment {
             Segment::Name(name) if is_word(name) => {

@@ -69,7 +69,7 @@ fn the_plan_after_a_migration_says_no_changes() {
     expect_test::expect![[r#"
         note: `registry.terraform.io/hashicorp/local` is taken from registry.opentofu.org
         note: `registry.terraform.io/hashicorp/random` is taken from registry.opentofu.org
-        note: `data.local_file.motd` is left out: data sources are read anew, and not recorded
+        note: `data.local_file.motd` is left out: what it is read with is told by a configuration: name it with --config
         note: the output `url` is left out; `spec.publish` has its place
         warning: infra/secrets.yaml holds sensitive values in clear; only you may read it
         10 resources with 12 objects: manifests in infra, records in purlin.db.
@@ -105,6 +105,95 @@ fn with_its_configuration_references_come_back() {
           version: ">= 3.0"
     "#]]
     .assert_eq(&fs::read_to_string(sandbox.path("infra/providers.yaml")).unwrap());
+}
+
+/// The state and the configuration with a data source of which something was made.
+fn with_data() -> (String, String) {
+    let (mut state, mut plan): (Json, Json) =
+        (serde_json::from_str(STATE).unwrap(), serde_json::from_str(PLAN).unwrap());
+    let resources = state["resources"].as_array_mut().unwrap();
+    let motd = resources.iter_mut().find(|one| one["mode"] == "data").unwrap();
+    motd["instances"] = json!([{
+        "schema_version": 0,
+        "attributes": {"filename": "site/motd", "content": "welcome", "id": "c0ffee"},
+        "sensitive_attributes": [],
+    }]);
+    resources.push(json!({
+        "mode": "managed", "type": "terraform_data", "name": "banner",
+        "provider": "provider[\"terraform.io/builtin/terraform\"]",
+        "instances": [{
+            "schema_version": 0,
+            "attributes": {
+                "id": "5f3a", "input": {"value": "welcome!", "type": "string"},
+                "output": {"value": "welcome!", "type": "string"}, "triggers_replace": null,
+            },
+            "sensitive_attributes": [], "dependencies": ["random_pet.name"],
+        }],
+    }));
+    let configured = plan["configuration"]["root_module"]["resources"].as_array_mut().unwrap();
+    configured.extend([
+        json!({
+            "address": "data.local_file.motd", "mode": "data", "type": "local_file", "name": "motd",
+            "expressions": {"filename": {"constant_value": "site/motd"}}, "depends_on": ["random_pet.name"],
+        }),
+        json!({
+            "address": "terraform_data.banner", "mode": "managed", "type": "terraform_data", "name": "banner",
+            "expressions": {"input": {"references": ["data.local_file.motd.content", "data.local_file.motd"]}},
+        }),
+    ]);
+    (state.to_string(), plan.to_string())
+}
+
+#[test]
+fn data_sources_come_along_when_the_configuration_has_them() {
+    let (state, plan) = with_data();
+    let sandbox = sandbox(&state);
+    sandbox.write("plan.json", &plan);
+    let ran = run(&sandbox, MIGRATE, &["--config", "plan.json"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(!ran.stderr.contains("left out: data") && ran.stderr.contains(", 1 data source:"), "{}", ran.stderr);
+    let manifests = fs::read_to_string(sandbox.path("infra/resources.yaml")).unwrap();
+    let of = |address: &str| {
+        let from = manifests.find(&format!("# {address}\n")).unwrap();
+        manifests[from..].split("---").next().unwrap().to_owned()
+    };
+    expect_test::expect![[r#"
+        # data.local_file.motd
+        apiVersion: purlin.dev/v1alpha1
+        kind: DataSource
+        metadata:
+          name: motd
+        spec:
+          config:
+            filename: site/motd
+          dependsOn:
+          - name: name
+          type: local_file
+    "#]]
+    .assert_eq(&of("data.local_file.motd"));
+    expect_test::expect![[r#"
+        # terraform_data.banner
+        apiVersion: purlin.dev/v1alpha1
+        kind: Resource
+        metadata:
+          name: banner
+        spec:
+          config:
+            input: ${data.motd.content}!
+          dependsOn:
+          - name: name
+          type: terraform_data
+    "#]]
+    .assert_eq(&of("terraform_data.banner"));
+    assert_eq!(changes(&sandbox), [""; 0], "{manifests}");
+    // Nothing is recorded of it, and what was made of it is known to use what stands behind.
+    let shown = sandbox.json(&["state", "list", "-o", "json"]);
+    let objects = shown["objects"].as_array().unwrap();
+    assert!(objects.iter().all(|one| !one["address"].as_str().unwrap().starts_with("data.")));
+    let banner = objects.iter().find(|one| one["address"] == "banner").unwrap();
+    assert_eq!(banner["dependencies"], json!(["name"]));
+    sandbox.write("site/motd", "farewell");
+    assert_eq!(changes(&sandbox), ["banner Update ()"]);
 }
 
 #[test]
