@@ -2,7 +2,7 @@
 //! how long the controller takes beside that, how soon it reacts, and what it costs when there is nothing to do.
 //!
 //! `cargo bench --bench cluster` measures everything; `-- many=2000` settles 2,000 objects instead of 10,000, and
-//! likewise `objects=`, `chains=` (0 leaves a part out).
+//! likewise `objects=`, `chains=`, `random=` and `configs=` (0 leaves a part out).
 
 #![allow(
     clippy::print_stdout,
@@ -18,6 +18,10 @@
 mod controller;
 #[path = "../tests/support/programs.rs"]
 mod programs;
+#[path = "../tests/support/providers.rs"]
+mod providers;
+#[allow(dead_code, reason = "the benchmark uses the shape of the objects only")]
+mod processes;
 #[path = "../tests/support/controlplane.rs"]
 mod controlplane;
 #[path = "../tests/cluster/installation.rs"]
@@ -27,6 +31,7 @@ mod installation;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read as _, Seek, SeekFrom};
+use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use futures::{StreamExt as _, TryStreamExt as _, stream};
@@ -93,6 +98,13 @@ async fn run() {
     }
     if chains > 0 {
         config_maps(&server, &limits, chains).await;
+    }
+    let (random, configs) = (given("random", 1_000), given("configs", 20));
+    if random > 0 {
+        through_a_provider(&server, random).await;
+    }
+    if configs > 0 {
+        idle_providers(&server, process, configs).await;
     }
     if many > 0 {
         settled(&server, process, before, many).await;
@@ -324,6 +336,67 @@ async fn config_maps(server: &Server, limits: &Limits, chains: usize) {
     let mut requests = counted(&writes);
     requests.insert(LOOK.to_owned(), count);
     tell_cost(limits, count, took, &requests);
+}
+
+// --- Providers ------------------------------------------------------------------------------------------------------
+
+/// Serves the types `random_*` by the real provider.
+fn provide(server: &Server) {
+    let program = providers::program("random");
+    let spec = json!({"source": "hashicorp/random", "package": {"path": program}});
+    let manifest =
+        json!({"apiVersion": "purlin.dev/v1alpha1", "kind": "Provider", "metadata": {"name": "random"}, "spec": spec});
+    server.plane.apply(&[], &manifest.to_string());
+}
+
+/// A `random_id` Resource with references to others.
+fn random_id(number: usize, references: &[usize]) -> Value {
+    let mut keepers = json!({"name": format!("item {number}")});
+    for (place, other) in references.iter().enumerate() {
+        keepers[format!("after_{place}")] = json!(format!("${{item_{other}.id}}"));
+    }
+    json!({"apiVersion": "purlin.dev/v1alpha1", "kind": "Resource", "metadata": {"name": format!("item-{number}")},
+           "spec": {"type": "random_id", "config": {"byte_length": 8, "keepers": keepers}}})
+}
+
+async fn through_a_provider(server: &Server, count: usize) {
+    provide(server);
+    let namespace = server.plane.namespace("random");
+    let references = processes::references(count);
+    let manifests = references.iter().enumerate().map(|(number, others)| random_id(number, others)).collect();
+    let (took, _) = create_and_wait(server, &namespace, manifests).await;
+    println!("\n{count} new random_id, two references each: {:.2} s (budget 15)", took.as_secs_f64());
+}
+
+/// What the controller itself takes for each provider process that waits for work.
+async fn idle_providers(server: &Server, process: Process, count: usize) {
+    provide(server);
+    let namespace = server.plane.namespace("configs");
+    // The first ones pay for what all of them share.
+    configured(server, &namespace, 0..3).await;
+    let before = process.memory();
+    configured(server, &namespace, 3..count + 3).await;
+    let each = mib(process.memory().saturating_sub(before)) / count as f64;
+    println!("\n{count} more provider processes, idle: {each:.2} MiB of the controller for each (budget 1)");
+}
+
+/// Makes ProviderConfigs, each with one object and so with a process of its own.
+async fn configured(server: &Server, namespace: &str, numbers: Range<usize>) {
+    let of = |number: usize| {
+        let (config, pet) = (format!("random-{number}"), format!("pet-{number}"));
+        [
+            json!({"apiVersion": "purlin.dev/v1alpha1", "kind": "ProviderConfig", "metadata": {"name": config},
+                   "spec": {"provider": {"name": "random"}}}),
+            json!({"apiVersion": "purlin.dev/v1alpha1", "kind": "Resource", "metadata": {"name": pet},
+                   "spec": {"type": "random_pet", "providerConfigRef": {"name": config}, "config": {}}}),
+        ]
+    };
+    let last = numbers.end;
+    let items: Vec<Value> = numbers.flat_map(of).collect();
+    let list = json!({"apiVersion": "v1", "kind": "List", "items": items});
+    server.plane.apply(&["-n", namespace], &list.to_string());
+    ready(server, namespace, last).await;
+    quiet(server).await;
 }
 
 // --- Many settled objects -------------------------------------------------------------------------------------------

@@ -7,34 +7,14 @@
 
 #![allow(clippy::print_stdout, clippy::cast_precision_loss, reason = "a benchmark prints figures with two digits")]
 
+mod processes;
+
 use std::fmt::Write as _;
 use std::fs;
-use std::path::Path;
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+
+use processes::{exists, measure, references, report};
 
 const RUNS: usize = 5;
-
-/// A generator of numbers that every run draws alike.
-struct Numbers(u64);
-
-impl Numbers {
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) as usize % limit
-    }
-}
-
-/// The two earlier objects that each object refers to; fewer for the first ones.
-fn references(count: usize) -> Vec<Vec<usize>> {
-    let mut numbers = Numbers(7);
-    (0..count)
-        .map(|object| {
-            let first = object.saturating_sub(50);
-            (0..2).filter(|_| object > 0).map(|_| first + numbers.below(object - first)).collect()
-        })
-        .collect()
-}
 
 fn manifests(count: usize) -> String {
     let mut text = String::new();
@@ -69,52 +49,6 @@ fn hcl(count: usize) -> String {
     text
 }
 
-/// Runs a program to its end; gives the wall time and the peak resident memory in bytes.
-fn measure(program: &str, arguments: &[&str], folder: &Path) -> (Duration, u64) {
-    let start = Instant::now();
-    let mut child = Command::new(program)
-        .args(arguments)
-        .current_dir(folder)
-        .stdout(Stdio::null())
-        .stderr(Stdio::inherit())
-        .spawn()
-        .unwrap_or_else(|error| panic!("{program}: {error}"));
-    let status = format!("/proc/{}/status", child.id());
-    let mut peak = 0;
-    let code = loop {
-        // The high-water mark of a process that has ended cannot be read any more, so the last one before counts.
-        if let Ok(text) = fs::read_to_string(&status) {
-            let kib = text
-                .lines()
-                .find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix("kB")?.trim().parse().ok());
-            peak = kib.map_or(peak, |kib: u64| kib * 1024);
-        }
-        if let Some(code) = child.try_wait().expect("a child") {
-            break code;
-        }
-        std::thread::sleep(Duration::from_millis(1));
-    };
-    assert!(code.success(), "{program} {arguments:?}: {code}");
-    (start.elapsed(), peak)
-}
-
-fn median(mut times: Vec<Duration>) -> Duration {
-    times.sort();
-    times[times.len() / 2]
-}
-
-fn report(what: &str, count: usize, runs: &[(Duration, u64)]) {
-    let time = median(runs.iter().map(|(time, _)| *time).collect());
-    let slowest = runs.iter().map(|(time, _)| *time).max().unwrap_or_default();
-    let peak = runs.iter().map(|(_, peak)| *peak).max().unwrap_or_default();
-    println!(
-        "{what:<28} {count:>7} objects  median {:>9.1} ms  slowest {:>9.1} ms  peak {:>7.1} MiB",
-        time.as_secs_f64() * 1000.0,
-        slowest.as_secs_f64() * 1000.0,
-        peak as f64 / f64::from(1 << 20)
-    );
-}
-
 fn purlin(count: usize) {
     let folder = tempfile::tempdir().expect("a folder");
     let program = env!("CARGO_BIN_EXE_purlin");
@@ -145,10 +79,6 @@ fn upstream(program: &str, count: usize) {
     report(&format!("{program} plan, all new"), count, &[plan]);
     report(&format!("{program} apply"), count, &[apply]);
     report(&format!("{program} plan, nothing to do"), count, &[nothing]);
-}
-
-fn exists(program: &str) -> bool {
-    Command::new(program).arg("version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok()
 }
 
 fn main() {
