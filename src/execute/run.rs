@@ -188,7 +188,9 @@ impl Run {
             self.sweep(&adoption.scope, &adoption.config);
         }
         // What a data source gave before a change of what it depends on says nothing after it.
-        self.readings.retain(|address, _| !adoption.scope.contains(address));
+        for address in adoption.scope.iter().filter(|address| address.is_data()) {
+            self.readings.remove(address);
+        }
         self.readings.extend(adoption.plan.readings.iter().map(|(address, read)| (address.clone(), Arc::clone(read))));
         let id = self.next_batch;
         self.next_batch += 1;

@@ -177,7 +177,7 @@ impl NamespaceTask {
         let own = |address: &Address| self.run.records().get(address).map(|stored| (address.clone(), stored.clone()));
         let recorded: Recorded = addresses.iter().filter_map(own).collect();
         let fingerprints = fingerprints(&index, &addresses);
-        let readings = self.run.readings().iter().filter(|(address, _)| scope.names.contains(&address.name));
+        let readings = scope.names.iter().flat_map(|name| of_name(self.run.readings(), name));
         let mut options = PlanOptions {
             readings: readings.map(cloned).collect(),
             refresh: Refresh::Due(BTreeSet::new()),
