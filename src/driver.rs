@@ -207,6 +207,11 @@ pub trait Driver: Send + Sync {
     /// The schema of a type it serves, under one provider if it has several; `None` for any other type. Must not block.
     fn schema(&self, type_name: &str, provider: Option<&Provider>) -> Option<Arc<Schema>>;
 
+    /// The names of the types that are known to be served, of one provider or of all; those of data sources if asked for.
+    fn types(&self, _provider: Option<&Provider>, _is_data: bool) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Gets ready to serve providers, so that their schemas are known. What cannot be made ready is told by `fault`.
     fn prepare<'a>(&'a self, _preparation: Preparation<'a>) -> BoxFuture<'a, ()> {
         Box::pin(async {})

@@ -42,6 +42,10 @@ impl Driver for Offline {
         self.0.schema(type_name, provider)
     }
 
+    fn types(&self, provider: Option<&Provider>, is_data: bool) -> Vec<String> {
+        self.0.types(provider, is_data)
+    }
+
     fn prepare<'a>(&'a self, preparation: Preparation<'a>) -> BoxFuture<'a, ()> {
         self.0.prepare(preparation)
     }

@@ -215,6 +215,14 @@ impl Driver for Providers {
         Some(served.resource(type_name).ok()??.outline.clone())
     }
 
+    fn types(&self, provider: Option<&Provider>, is_data: bool) -> Vec<String> {
+        match provider {
+            Some(provider) => self.known(provider).and_then(Result::ok).map(|served| served.types(is_data)),
+            None => Some(self.asking.all().iter().flat_map(|served| served.types(is_data)).collect()),
+        }
+        .unwrap_or_default()
+    }
+
     fn prepare<'a>(&'a self, preparation: Preparation<'a>) -> BoxFuture<'a, ()> {
         let Preparation { namespace, version, needed, current, settled } = preparation;
         async move {

@@ -75,6 +75,12 @@ pub trait Types {
         None
     }
 
+    /// The type that a misspelt one most likely means: one of the provider, or any at all.
+    fn closest(&self, type_name: &str, provider: Option<&Provider>, is_data: bool) -> Option<String> {
+        let _ = (type_name, provider, is_data);
+        None
+    }
+
     /// Why a type of a provider has no schema, when that is not because the provider does not know it.
     fn fault(&self, provider: &Provider) -> Option<DriverError> {
         let _ = provider;

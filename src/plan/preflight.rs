@@ -190,9 +190,12 @@ pub(super) fn unserved(scene: &Scene<'_>, id: Id) -> Diagnostic {
     let subject = scene.subjects[id];
     let (address, type_name) = (subject.address, subject.type_name());
     let word = if address.is_data() { "data source" } else { "type" };
+    let meant = || scene.types.closest(&type_name, subject.provider().map(AsRef::as_ref), address.is_data());
+    let meant = || meant().map(|meant| format!("did you mean `{meant}`?"));
     let Some(provider) = subject.provider() else {
         let what = format!("no provider serves the {word} `{type_name}`");
-        return Diagnostic::error(address, Reason::UnknownType, what).at(spec("type"));
+        let problem = Diagnostic::error(address, Reason::UnknownType, what).at(spec("type"));
+        return Diagnostic { hint: meant(), ..problem };
     };
     match scene.types.fault(provider) {
         Some(error) => {
@@ -202,7 +205,8 @@ pub(super) fn unserved(scene: &Scene<'_>, id: Id) -> Diagnostic {
         }
         None => {
             let what = format!("the provider `{}` has no {word} `{type_name}`", provider.name);
-            let hint = format!("`purlin provider schema {}` lists the {word}s that it has", provider.name);
+            let lists = || format!("`purlin provider schema {}` lists the {word}s that it has", provider.name);
+            let hint = meant().unwrap_or_else(lists);
             Diagnostic::error(address, Reason::UnknownType, what).at(spec("type")).hint(hint)
         }
     }

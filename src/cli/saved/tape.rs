@@ -121,6 +121,10 @@ impl Driver for Taped {
         self.inner.schema(type_name, provider)
     }
 
+    fn types(&self, provider: Option<&Provider>, is_data: bool) -> Vec<String> {
+        self.inner.types(provider, is_data)
+    }
+
     fn prepare<'a>(&'a self, preparation: Preparation<'a>) -> BoxFuture<'a, ()> {
         self.inner.prepare(preparation)
     }

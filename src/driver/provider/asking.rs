@@ -49,6 +49,12 @@ impl Asking {
         known.as_ref().filter(|known| *known.provider == *provider).map(|known| known.answer.clone())
     }
 
+    /// The last answers of all providers that have answered.
+    pub fn all(&self) -> Vec<Arc<Served>> {
+        let places: Vec<Arc<Place>> = lock(&self.places).values().cloned().collect();
+        places.iter().filter_map(|place| lock(&place.known).as_ref()?.answer.clone().ok()).collect()
+    }
+
     /// The answer of a provider: what it said before, or what `ask` comes to.
     pub async fn ask(
         &self,

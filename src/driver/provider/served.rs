@@ -59,6 +59,14 @@ impl Served {
         !self.told.capabilities.schema_is_optional
     }
 
+    /// The names of its resource types, or of its data sources.
+    pub fn types(&self, is_data: bool) -> Vec<String> {
+        match is_data {
+            true => self.told.data_source_types().map(str::to_owned).collect(),
+            false => self.told.resource_types().map(str::to_owned).collect(),
+        }
+    }
+
     /// A resource type; `None` when it has none of that name.
     pub fn resource(&self, type_name: &str) -> Result<Option<Arc<ResourceType>>, DriverError> {
         if let Some(known) = lock(&self.types).get(type_name) {

@@ -168,6 +168,8 @@ fn what_is_checked_beforehand_is_told_with_its_place_and_configures_nobody() {
         resource("refused", "  type: random_password\n  config:\n    length: 0"),
         resource("no-type", "  type: random_cat\n  config: {}"),
         resource("no-provider", "  type: cloud_disk\n  config: {}"),
+        resource("typo", "  type: random_ids\n  config: {}"),
+        resource("own-typo", "  type: terraform_dat\n  config: {}"),
         resource("late", "  type: random_pet\n  config:\n    prefix: ${good.id}\n    length: ${good.id + 1}"),
     ];
     sandbox.write("files/bad.yaml", &bad.concat());
@@ -181,7 +183,11 @@ fn what_is_checked_beforehand_is_told_with_its_place_and_configures_nobody() {
         error: files/bad.yaml:40: no-provider: spec.type: no provider serves the type `cloud_disk`
         error: files/bad.yaml:33: no-type: spec.type: the provider `random` has no type `random_cat`
         hint: `purlin provider schema random` lists the types that it has
+        error: files/bad.yaml:54: own-typo: spec.type: no provider serves the type `terraform_dat`
+        hint: did you mean `terraform_data`?
         error: files/bad.yaml:25: refused: spec.config.length: Invalid Attribute Value: Attribute length value must be at least 1, got: 0
+        error: files/bad.yaml:47: typo: spec.type: the provider `random` has no type `random_ids`
+        hint: did you mean `random_id`?
     "#]].assert_eq(&ran.stderr);
     assert!(!sandbox.path("purlin.db").exists());
 }
