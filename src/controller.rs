@@ -54,7 +54,7 @@ use crate::execute::Engine;
 use crate::install::{InstallOptions, Installer};
 use crate::load::ProviderSpec;
 use crate::model::Holder;
-use crate::plugin::Confine;
+use crate::plugin::{Confine, launcher};
 use crate::process::{Clock, Random, Readiness, Shutdown, SystemClock, SystemRandom};
 use crate::store::{ClusterJournal, Secrets};
 
@@ -140,6 +140,7 @@ pub async fn run(options: Options, shutdown: Shutdown) -> Result<(), ControllerE
         leadership: leadership.clone(),
         clock: clock.clone(),
         random: random.clone(),
+        confines: launcher::can_confine(),
     };
     background.spawn(checks.run(seen));
     let mut writers = JoinSet::new();

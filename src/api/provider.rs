@@ -126,6 +126,12 @@ pub struct ProviderLimits {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<i32>", range(min = 1, max = 1000))]
     pub calls: Option<u32>,
+    /// How much memory each of its processes is to use, such as `512Mi`. One that has more gets no new calls, and ends
+    /// with the last that runs in it; at twice as much the kernel refuses it more, and it crashes. The default is 2Gi,
+    /// of which the kernel knows nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 20), regex(pattern = "^[1-9][0-9]*(k|M|G|Ki|Mi|Gi)?$"))]
+    pub memory: Option<String>,
 }
 
 /// What is known of a provider.
@@ -135,7 +141,7 @@ pub struct ProviderStatus {
     /// The generation that the status is about.
     #[serde(default)]
     pub observed_generation: i64,
-    /// `Ready`.
+    /// `Ready`, and `Unconfined` while the kernel cannot keep the provider from the controller's files.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "schema::conditions")]
     pub conditions: Vec<Condition>,

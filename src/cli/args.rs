@@ -164,6 +164,9 @@ pub struct LaunchPluginArgs {
     /// How many files the plugin may have open.
     #[arg(long)]
     pub open_files: Option<u64>,
+    /// How many bytes of memory the plugin may have for itself.
+    #[arg(long)]
+    pub memory: Option<u64>,
     /// The plugin may read what is below this path, and nothing that is not named; may be given more than once.
     #[arg(long)]
     pub read: Vec<PathBuf>,

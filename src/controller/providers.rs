@@ -1,9 +1,11 @@
 //! Checks each Provider and says in its status whether it can be used: it is started once, and asked what it serves.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::StreamExt as _;
+use futures::stream::FuturesUnordered;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::api::{Patch, PatchParams};
 use kube::{Api, Client};
@@ -54,6 +56,9 @@ pub struct Seen {
     pub spec: Arc<ProviderSpec>,
 }
 
+/// How many Providers are checked at once: one that hangs takes a minute, and each check has a process of its own.
+const AT_ONCE: usize = 4;
+
 /// Writes the statuses of Providers.
 pub struct ProviderChecks {
     /// To the API server.
@@ -66,6 +71,8 @@ pub struct ProviderChecks {
     pub clock: Arc<dyn Clock>,
     /// Randomness, for pauses.
     pub random: Arc<dyn Random>,
+    /// Providers can be kept from our files.
+    pub confines: bool,
 }
 
 struct Pending {
@@ -74,12 +81,45 @@ struct Pending {
     at: Instant,
 }
 
+/// What is said of a Provider where its processes reach whatever the controller can.
+fn unconfined(old: Option<&api::ProviderStatus>, generation: i64, clock: &dyn Clock) -> Condition {
+    let before = old.and_then(|old| old.conditions.iter().find(|one| one.type_ == "Unconfined"));
+    Condition {
+        type_: "Unconfined".to_owned(),
+        status: "True".to_owned(),
+        reason: Reason::NotConfined.as_str().to_owned(),
+        message: "the kernel has no Landlock (Linux 5.13 or newer, switched on), so the provider reaches whatever the \
+                  controller's Pod can: give the Pod nothing that it must not see"
+            .to_owned(),
+        observed_generation: Some(generation),
+        last_transition_time: before.map_or_else(|| Time(clock.now()), |before| before.last_transition_time.clone()),
+    }
+}
+
 impl ProviderChecks {
     /// Checks whatever comes, and again what failed, until nobody sends any more.
     pub async fn run(self, mut seen: mpsc::UnboundedReceiver<Seen>) {
         let mut pending: BTreeMap<String, Pending> = BTreeMap::new();
+        // One check of a Provider at a time: they write one status.
+        let mut checked: BTreeSet<String> = BTreeSet::new();
+        let mut checks = FuturesUnordered::new();
         loop {
-            let next = pending.values().map(|one| one.at).min();
+            let now = Instant::now();
+            let waiting = || pending.iter().filter(|(name, _)| !checked.contains(*name));
+            let places = AT_ONCE - checked.len();
+            let ready = waiting().filter(|(_, one)| one.at <= now).map(|(name, _)| name.clone());
+            let ready: Vec<String> = ready.take(places).collect();
+            for name in ready {
+                let Some(one) = pending.remove(&name) else { continue };
+                checked.insert(name.clone());
+                let this = &self;
+                checks.push(async move {
+                    let wait = this.check(&one.seen, one.failures).await;
+                    (name, one, wait)
+                });
+            }
+            let waiting = pending.iter().filter(|(name, _)| !checked.contains(*name));
+            let next = waiting.map(|(_, one)| one.at).min().filter(|_| checked.len() < AT_ONCE);
             let due = async {
                 match next {
                     Some(at) => tokio::time::sleep_until(at).await,
@@ -96,19 +136,15 @@ impl ProviderChecks {
                         pending.insert(name, Pending { seen: one, failures: 0, at: Instant::now() });
                     }
                 }
-                () = due => {
-                    let now = Instant::now();
-                    let ready: Vec<String> =
-                        pending.iter().filter(|(_, one)| one.at <= now).map(|(name, _)| name.clone()).collect();
-                    for name in ready {
-                        let Some(mut one) = pending.remove(&name) else { continue };
-                        if let Some(wait) = self.check(&one.seen, one.failures).await {
-                            one.failures += 1;
-                            one.at = Instant::now() + wait;
-                            pending.insert(name, one);
-                        }
+                Some((name, one, wait)) = checks.next() => {
+                    checked.remove(&name);
+                    if let Some(wait) = wait {
+                        // What has come meanwhile knows more.
+                        let again = Pending { failures: one.failures + 1, at: Instant::now() + wait, ..one };
+                        pending.entry(name).or_insert(again);
                     }
                 }
+                () = due => {}
             }
         }
     }
@@ -171,7 +207,9 @@ impl ProviderChecks {
             },
             None => known,
         };
-        let status = api::ProviderStatus { observed_generation: generation, conditions: vec![condition], ..status };
+        let exposed = (!self.confines).then(|| unconfined(old, generation, self.clock.as_ref()));
+        let conditions = std::iter::once(condition).chain(exposed).collect();
+        let status = api::ProviderStatus { observed_generation: generation, conditions, ..status };
         if old == Some(&status) {
             return Ok(());
         }
@@ -195,5 +233,30 @@ impl ProviderChecks {
                 Err(error)
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+
+    use super::*;
+
+    struct At(i64);
+
+    impl Clock for At {
+        fn now(&self) -> Timestamp {
+            Timestamp::from_second(self.0).unwrap_or_default()
+        }
+    }
+
+    #[test]
+    fn a_provider_that_is_not_confined_says_so_since_that_was_found() {
+        let first = unconfined(None, 1, &At(1));
+        assert_eq!((first.status.as_str(), first.reason.as_str()), ("True", "NotConfined"));
+        let status = api::ProviderStatus { conditions: vec![first.clone()], ..api::ProviderStatus::default() };
+        let later = unconfined(Some(&status), 2, &At(2));
+        assert_eq!(later.last_transition_time, first.last_transition_time);
+        assert_eq!(later.observed_generation, Some(2));
     }
 }

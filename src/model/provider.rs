@@ -36,6 +36,9 @@ pub struct Provider {
     /// How many calls may run at once under one configuration.
     #[serde(default = "Provider::default_calls")]
     pub max_calls: u32,
+    /// The bytes of memory above which a process of it gets no new calls; `None`: as many as the pool says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_memory: Option<u64>,
 }
 
 /// Files and folders with everything in them.
@@ -75,6 +78,9 @@ pub enum Package {
 impl Provider {
     /// How many calls may run at once under one configuration, as Terraform's `-parallelism`.
     pub const DEFAULT_CALLS: u32 = 10;
+
+    /// The least that a limit of memory may be: what a provider needs that does nothing, and then as much again.
+    pub const LEAST_MEMORY: u64 = 64 * 1024 * 1024;
 
     fn default_calls() -> u32 {
         Self::DEFAULT_CALLS

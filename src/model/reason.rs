@@ -42,6 +42,8 @@ reasons! {
     ProviderNotFound,
     /// The provider cannot be installed, started or configured.
     ProviderNotReady,
+    /// The kernel cannot keep a provider from the files of the controller's Pod.
+    NotConfined,
     /// The provider warns of something in the configuration, or in the change that it was asked to plan.
     ProviderWarning,
     /// The configuration does not fit the type's schema, or the driver refused it.

@@ -18,9 +18,9 @@ use super::messages as raw;
 use super::method::{self, Method};
 use super::schema::{IdentitySchema, ProviderSchema};
 use super::{
-    Applied, ApplyResourceChange, Diagnostic, Generated, ImportResourceState, Imported, Launch, MoveResourceState,
-    Moved, Msgpack, PlanResourceChange, Planned, PluginError, Protocol, RawState, ReadAnswer, ReadDataAnswer,
-    ReadResource, ReattachTarget, UpgradedIdentity, UpgradedState,
+    Applied, ApplyResourceChange, Diagnostic, Generated, ImportResourceState, Imported, Launch, Limits,
+    MoveResourceState, Moved, Msgpack, PlanResourceChange, Planned, PluginError, Protocol, RawState, ReadAnswer,
+    ReadDataAnswer, ReadResource, ReattachTarget, UpgradedIdentity, UpgradedState,
 };
 
 /// The version of Terraform that providers are told. Some compare it and refuse what they take for too old.
@@ -300,6 +300,11 @@ impl Client {
         };
         let answer: raw::ReadDataSourceResponse = self.call(method::READ_DATA_SOURCE, request).await?;
         Ok(answer.into())
+    }
+
+    /// The bounds that it was started with.
+    pub fn limits(&self) -> Limits {
+        self.connection.limits
     }
 
     /// Makes a configuration of a state; `None` for a provider that cannot.

@@ -95,7 +95,8 @@ pub struct Limits {
     pub in_flight: usize,
     /// How many files it may have open.
     pub open_files: Option<u64>,
-    /// The bytes of memory at which it shall begin to use less. It is a wish.
+    /// The bytes of memory at which it shall begin to use less, and above which a pool replaces it. With twice as many
+    /// it crashes.
     pub memory: Option<u64>,
 }
 

@@ -8,7 +8,10 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
-use landlock::{ABI, Access as _, AccessFs, Ruleset, RulesetAttr as _, RulesetCreatedAttr as _, path_beneath_rules};
+use landlock::{
+    ABI, Access as _, AccessFs, CompatLevel, Compatible as _, Ruleset, RulesetAttr as _, RulesetCreatedAttr as _,
+    path_beneath_rules,
+};
 use rustix::process::{Pid, Resource, Rlimit, Signal, getppid, getrlimit, set_parent_process_death_signal, setrlimit};
 
 /// The name of the sub-command.
@@ -21,6 +24,8 @@ pub struct Launching {
     pub parent: i32,
     /// How many files the plugin may have open.
     pub open_files: Option<u64>,
+    /// How many bytes of memory it may have for itself.
+    pub memory: Option<u64>,
     /// When not empty, or `write` is not: what the plugin may read and execute, with everything below.
     pub read: Vec<PathBuf>,
     /// What the plugin may read and write, with everything below.
@@ -65,7 +70,18 @@ fn prepare(launching: &Launching) -> io::Result<()> {
         let files = maximum.map_or(files, |maximum| files.min(maximum));
         setrlimit(Resource::Nofile, Rlimit { current: Some(files), maximum: Some(files) })?;
     }
+    if let Some(bytes) = launching.memory {
+        // What is reserved without being used does not count, as Go does with most of its address space.
+        setrlimit(Resource::Data, Rlimit { current: Some(bytes), maximum: Some(bytes) })?;
+    }
     if launching.read.is_empty() && launching.write.is_empty() { Ok(()) } else { confine(launching) }
+}
+
+/// Whether plugins can be confined here: the kernel has Landlock, and it is switched on.
+pub fn can_confine() -> bool {
+    let all = AccessFs::from_all(ABI::V1);
+    let required = Ruleset::default().set_compatibility(CompatLevel::HardRequirement).handle_access(all);
+    required.and_then(Ruleset::create).is_ok()
 }
 
 /// Takes away the file system but for what is named. A kernel without Landlock leaves everything as it is: there the

@@ -37,7 +37,7 @@ pub struct PoolSettings {
     pub idle: Duration,
     /// How old a process may become; providers leak, and some tokens do not outlive a day.
     pub age: Duration,
-    /// How many bytes of memory a process may have when nobody uses it.
+    /// How many bytes of memory a process may have before it gets no new calls, if it has no limit of its own.
     pub memory: u64,
     /// How long a caller waits for the next start of a process that crashed; when it would take longer, the caller gets
     /// the error.
@@ -295,9 +295,10 @@ impl Pool {
         let since = |time: Timestamp, limit: Duration| {
             SignedDuration::try_from(limit).is_ok_and(|limit| now.duration_since(time) >= limit)
         };
+        let memory = tenant.client.limits().memory.unwrap_or(self.settings.memory);
         since(*lock(&tenant.used), self.settings.idle)
             || since(tenant.started, self.settings.age)
-            || tenant.client.process_id().and_then(resident).is_some_and(|bytes| bytes > self.settings.memory)
+            || tenant.client.process_id().and_then(resident).is_some_and(|bytes| bytes > memory)
     }
 }
 

@@ -47,6 +47,10 @@ impl Process {
         if let Some(files) = launch.limits.open_files {
             command.arg("--open-files").arg(files.to_string());
         }
+        if let Some(bytes) = launch.limits.memory {
+            // Twice what it is to use: who comes close is replaced, and only who runs away is stopped.
+            command.arg("--memory").arg(bytes.saturating_mul(2).to_string());
+        }
         if let Some(confine) = &launch.confine {
             confine.read.iter().for_each(|path| _ = command.arg("--read").arg(path));
             confine.write.iter().for_each(|path| _ = command.arg("--write").arg(path));

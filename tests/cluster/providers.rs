@@ -1,5 +1,8 @@
 //! Real providers, driven by the controller.
 
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+
 use crate::controlplane::wait_until;
 use crate::installation::*;
 use crate::real_providers;
@@ -56,6 +59,22 @@ fn types_of_a_provider_are_used_like_any_other() {
     plane().kubectl_ok(&["-n", &ns, "delete", "pres", "--all", "--wait=false"]);
     wait_empty(&ns);
     assert!(records(&ns).is_empty());
+}
+
+#[test]
+fn a_provider_that_hangs_keeps_no_other_from_being_checked() {
+    let _world = shared();
+    let program = plane().scratch().join("hangs");
+    fs::write(&program, "#!/bin/sh\nexec sleep 600\n").unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    let hanging = provider("a-hangs", "corner")
+        .replace(&real_providers::program("corner").display().to_string(), &program.display().to_string());
+    plane().apply(&[], &(hanging + &provider("b-well", "corner")));
+    let ready = |name: &str| condition(&plane().get(&["provider.purlin.dev", name]), "Ready");
+    wait_until("the other one is ready", LIMIT, || ready("b-well").is_some_and(|ready| ready["status"] == "True"));
+    assert_eq!(ready("a-hangs"), None, "it is still given its time");
+    assert_eq!(condition(&plane().get(&["provider.purlin.dev", "b-well"]), "Unconfined"), None);
+    plane().kubectl_ok(&["delete", "provider.purlin.dev", "a-hangs", "b-well"]);
 }
 
 #[test]

@@ -79,6 +79,9 @@ fn way_out(reason: Reason) -> &'static str {
         Reason::RecordNotWritten => {
             "See in the message why: no space on the disk, no right to write, or an API server that does not answer."
         }
+        Reason::NotConfined => {
+            "Run the controller on nodes with Landlock, or give its Pod nothing that providers must not see."
+        }
         Reason::ProviderWarning => {
             "Read it. Nothing is held up by it; the provider's documentation tells what it would rather see."
         }

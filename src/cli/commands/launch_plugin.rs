@@ -12,6 +12,7 @@ pub fn run(args: LaunchPluginArgs) -> anyhow::Result<Exit> {
     let launching = Launching {
         parent: args.parent,
         open_files: args.open_files,
+        memory: args.memory,
         read: args.read,
         write: args.write,
         program,

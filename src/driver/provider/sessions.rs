@@ -231,6 +231,7 @@ impl Sessions {
         launch.confine = self.options.confine.as_ref().map(|confine| reachable(confine, provider, &launch.program));
         launch.working_folder.clone_from(&self.options.working_folder);
         launch.limits.in_flight = provider.max_calls as usize;
+        launch.limits.memory = provider.max_memory;
         launch.mask = mask.of_output();
         launch.environment = provider
             .environment

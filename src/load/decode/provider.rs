@@ -28,6 +28,8 @@ pub(in crate::load) struct DraftProvider {
     pub(in crate::load) environment: BTreeMap<Arc<str>, Option<Arc<str>>>,
     pub(in crate::load) files: Files,
     pub(in crate::load) max_calls: Option<u32>,
+    /// As it is written.
+    pub(in crate::load) max_memory: Option<Arc<str>>,
     pub(in crate::load) problems: Diagnostics,
 }
 
@@ -62,6 +64,7 @@ pub fn provider_from_api(provider: &api::Provider) -> ProviderSpec {
         environment: spec.environment.iter().map(variable).collect(),
         files: spec.files.as_ref().map(files).unwrap_or_default(),
         max_calls: spec.limits.as_ref().and_then(|limits| limits.calls),
+        max_memory: spec.limits.as_ref().and_then(|limits| limits.memory.as_deref().map(Arc::from)),
         problems: Vec::new(),
     };
     draft.finish()
@@ -89,6 +92,23 @@ pub fn provider_config_from_api(
 fn files(given: &api::ProviderFiles) -> Files {
     let paths = |paths: &[String]| paths.iter().map(|path| path.as_str().into()).collect();
     Files { read: paths(&given.read), write: paths(&given.write) }
+}
+
+/// A quantity of memory as Kubernetes writes it.
+fn bytes(text: &str) -> Option<u64> {
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let factor = match unit {
+        "" => 1,
+        "k" => 1_000,
+        "M" => 1_000_000,
+        "G" => 1_000_000_000,
+        "Ki" => 1 << 10,
+        "Mi" => 1 << 20,
+        "Gi" => 1 << 30,
+        _ => return None,
+    };
+    number.parse::<u64>().ok()?.checked_mul(factor)
 }
 
 impl DraftProvider {
@@ -132,6 +152,14 @@ impl DraftProvider {
         if self.max_calls == Some(0) {
             problem(spec(&["limits", "calls"]), "no call could ever be made".to_owned(), "leave it out for 10");
         }
+        let max_memory = self.max_memory.as_deref().and_then(|text| {
+            let bytes = bytes(text).filter(|bytes| *bytes >= Provider::LEAST_MEMORY);
+            if bytes.is_none() {
+                let hint = "write 64Mi or more, with one of the units k, M, G, Ki, Mi and Gi";
+                problem(spec(&["limits", "memory"]), format!("with `{text}` of memory no provider runs"), hint);
+            }
+            bytes
+        });
         let provider = Provider {
             name: self.name,
             source,
@@ -141,6 +169,7 @@ impl DraftProvider {
             environment: self.environment,
             files: self.files,
             max_calls: self.max_calls.unwrap_or(Provider::DEFAULT_CALLS),
+            max_memory,
         };
         ProviderSpec { provider: Arc::new(provider), problems, source: None }
     }
@@ -217,6 +246,17 @@ fn address(source: &str) -> Option<Arc<str>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_limit_of_memory_is_a_quantity_with_which_a_provider_can_run() {
+        let read = |text: &str| {
+            let draft = DraftProvider { name: "x".into(), max_memory: Some(text.into()), ..DraftProvider::default() };
+            let spec = draft.finish();
+            spec.problems.is_empty().then_some(spec.provider.max_memory).flatten()
+        };
+        assert_eq!(["64Mi", "1G", "70000000"].map(read), [Some(64 << 20), Some(1_000_000_000), Some(70_000_000)]);
+        assert_eq!(["63Mi", "1", "1Ti", "Mi", "-1Gi", "99999999999Gi"].map(read), [None; 6]);
+    }
 
     #[test]
     fn a_source_is_completed() {

@@ -41,7 +41,9 @@ impl Reading<'_> {
                                 draft.max_calls = number.to_string().parse().ok();
                             }
                             ("calls", _) => self.wrong(&entry.value, place, "a whole number"),
-                            _ => self.unknown_at(entry, &at, &["calls"]),
+                            ("memory", Node::Number(number)) => draft.max_memory = Some(number.to_string().into()),
+                            ("memory", _) => draft.max_memory = self.text_at(&entry.value, place),
+                            _ => self.unknown_at(entry, &at, &["calls", "memory"]),
                         }
                     }
                 }

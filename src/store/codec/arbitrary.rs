@@ -150,6 +150,7 @@ fn used(name: Arc<str>, version: Arc<str>, settings: Value) -> ProviderUse {
         environment: BTreeMap::from([("REGION".into(), Some("x".into()))]),
         files: crate::model::Files { read: vec!["/data".into()], write: Vec::new() },
         max_calls: 3,
+        max_memory: Some(1 << 28),
     };
     ProviderUse::new(name, Arc::new(provider), settings)
 }

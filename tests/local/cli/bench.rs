@@ -25,21 +25,21 @@ impl Bench {
     }
 
     pub(super) fn provider(&self, program: &str) {
-        self.provider_in(program, "[]");
+        self.provider_in(program, "");
     }
 
-    /// The same with an environment.
-    pub(super) fn provider_in(&self, program: &str, environment: &str) {
+    /// The same with more in the specification of its Provider.
+    pub(super) fn provider_in(&self, program: &str, more: &str) {
         let (kind, world) = (self.kind, self.sandbox.path("world"));
         let head = "---\napiVersion: purlin.dev/v1alpha1\nkind:";
-        let configured = |name: &str, more: &str| {
+        let configured = |name: &str, folder: &str| {
             format!(
-                "{head} ProviderConfig\nmetadata: {{ name: {name} }}\nspec: {{ provider: {{ name: {kind} }}, config: {{ folder: '{}{more}' }} }}\n",
+                "{head} ProviderConfig\nmetadata: {{ name: {name} }}\nspec: {{ provider: {{ name: {kind} }}, config: {{ folder: '{}{folder}' }} }}\n",
                 world.display()
             )
         };
         let text = format!(
-            "{head} Provider\nmetadata: {{ name: {kind} }}\nspec: {{ source: purlin/{kind}, package: {{ path: '{program}' }}, environment: {environment} }}\n{}{}",
+            "{head} Provider\nmetadata: {{ name: {kind} }}\nspec: {{ source: purlin/{kind}, package: {{ path: '{program}' }}{more} }}\n{}{}",
             configured(kind, ""),
             // The same folder, told otherwise.
             configured("second", "/.")

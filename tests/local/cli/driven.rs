@@ -104,6 +104,26 @@ fn a_provider_is_started_once_in_a_run() {
 }
 
 #[test]
+fn a_provider_that_uses_more_memory_than_it_may_ends_alone() {
+    let bench = Bench::new("corner");
+    let program = providers::program("corner").display().to_string();
+    bench.provider_in(&program, ", limits: { memory: 1Mi }");
+    let ran = bench.sandbox.run(&["plan", "-f", "files"]);
+    assert!(format!("{ran:?}").contains("spec.limits.memory: with `1Mi` of memory no provider runs"), "{ran:?}");
+    bench.provider_in(&program, ", limits: { memory: 64Mi }");
+    bench.trouble("on_update: grow", "");
+    bench.apply();
+    bench.trouble("text: u, on_update: grow", "");
+    let told = bench.apply();
+    assert!(told.contains("bad update failed: ") && told.contains("out of memory"), "{told}");
+    assert!(told.contains("apart ready, bad ready, beside ready; exist: 2"), "{told}");
+    bench.peace();
+    let told = bench.apply();
+    assert!(told.contains("recorded: after ready, apart ready, bad ready, beside ready; exist: 2"), "{told}");
+    assert_eq!(bench.id_of("u").len(), 16);
+}
+
+#[test]
 fn a_provider_in_a_debugger_is_used_instead_of_an_installed_one() {
     let bench = Bench::new("corner");
     bench.provider("/nowhere");

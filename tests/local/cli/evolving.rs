@@ -87,7 +87,7 @@ fn an_object_changes_its_type_where_it_is_also_by_a_saved_plan() {
 
 /// The provider whose schema of `corner_versioned` has this version.
 fn serve(bench: &Bench, version: &str) {
-    let environment = format!("[{{ name: CORNER_SCHEMA, value: '{version}' }}]");
+    let environment = format!(", environment: [{{ name: CORNER_SCHEMA, value: '{version}' }}]");
     bench.provider_in(&providers::program("corner").display().to_string(), &environment);
 }
 

@@ -25,6 +25,7 @@ import (
 //	exit     the process ends, with a word on standard error
 //	hang     no answer, ever, whatever is asked
 //	slow     no answer until the provider is stopped, or the file `release` is in its folder
+//	grow     uses memory until there is none left
 //	invalid  an answer that contradicts the plan
 //
 // `panic`, `exit` and `hang` come after the object was made or removed: the worst moment.
@@ -86,6 +87,16 @@ func (r *trouble) strike(ctx context.Context, attribute, what string, diagnostic
 		// Not to os.Stderr, which is a pipe to the client that ends with us.
 		println("giving up as asked")
 		os.Exit(3)
+	case "grow":
+		var all [][]byte
+		for len(all) < 128 {
+			chunk := make([]byte, 16<<20)
+			for i := 0; i < len(chunk); i += 4096 {
+				chunk[i] = 1
+			}
+			all = append(all, chunk)
+		}
+		panic("there is enough memory")
 	case "hang":
 		r.started()
 		select {}
