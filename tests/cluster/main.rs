@@ -27,6 +27,7 @@ mod family_lifecycle;
 mod inputs;
 mod hooks;
 mod installation;
+mod kubectl_provider;
 mod kubernetes_objects;
 mod lifecycle;
 mod moves;

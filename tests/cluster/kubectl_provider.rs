@@ -1,0 +1,122 @@
+//! A provider of the older SDK that reaches the cluster itself, with credentials of a tenant, in a cluster and on files.
+
+use std::fs;
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use serde_json::{Value as Json, json};
+
+use crate::command_line::{ok, purlin};
+use crate::controlplane::wait_until;
+use crate::installation::*;
+use crate::providers::provider;
+
+const SETTINGS: &str = "---
+apiVersion: purlin.dev/v1alpha1
+kind: ProviderConfig
+metadata: { name: kubectl }
+spec:
+  config:
+    host: ${inputs.host}
+    token: ${inputs.token}
+    cluster_ca_certificate: ${inputs.ca}
+    load_config_file: false
+  inputs:
+    - { name: host, secretKeyRef: { name: cluster, key: host } }
+    - { name: token, secretKeyRef: { name: cluster, key: token } }
+    - { name: ca, secretKeyRef: { name: cluster, key: ca } }
+";
+
+/// A Secret with which the provider acts as the ServiceAccount `default`, which may edit.
+fn credentials(ns: &str) -> String {
+    let view = plane().kubectl_ok(&["config", "view", "--raw", "-o", "json"]);
+    let view: Json = serde_json::from_str(&view).unwrap();
+    let cluster = &view["clusters"][0]["cluster"];
+    let ca = cluster["certificate-authority-data"].as_str().expect("the certificate of the server");
+    let ca = String::from_utf8(BASE64_STANDARD.decode(ca).unwrap()).unwrap();
+    let token = plane().kubectl_ok(&["-n", ns, "create", "token", "default"]);
+    let data = json!({"host": cluster["server"], "ca": ca, "token": token.trim()});
+    let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "cluster"}, "stringData": data});
+    format!("---\n{secret}\n")
+}
+
+/// A Resource for a ConfigMap, written as a text, as this provider wants it.
+fn config_map(ns: &str, name: &str, color: &str) -> String {
+    let body = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": ns},
+                      "data": {"color": color}});
+    let spec = json!({"type": "kubectl_manifest", "config": {"yaml_body": body.to_string()}});
+    let resource =
+        json!({"apiVersion": "purlin.dev/v1alpha1", "kind": "Resource", "metadata": {"name": "map"}, "spec": spec});
+    format!("---\n{resource}\n")
+}
+
+fn color(ns: &str, name: &str) -> Option<String> {
+    let found = plane().kubectl(&["-n", ns, "get", "configmap", name, "-o", "json"]);
+    let found: Json = found.status.success().then(|| serde_json::from_slice(&found.stdout).unwrap())?;
+    found["data"]["color"].as_str().map(str::to_owned)
+}
+
+fn namespace(prefix: &str) -> String {
+    let ns = plane().namespace(prefix);
+    let account = format!("--serviceaccount={ns}:default");
+    plane().kubectl_ok(&["-n", &ns, "create", "rolebinding", "edit", "--clusterrole=edit", &account]);
+    ns
+}
+
+#[test]
+fn a_provider_that_reaches_the_cluster_itself_is_driven_by_the_controller() {
+    let _world = shared();
+    let ns = namespace("kubectl");
+    plane().apply(&[], &provider("kubectl", "kubectl"));
+    let own = ["-n", ns.as_str()];
+    plane().apply(&own, &(credentials(&ns) + SETTINGS + &config_map(&ns, "made", "green")));
+    wait_ready(&ns, &["map"]);
+    assert_eq!(color(&ns, "made").as_deref(), Some("green"));
+    let first = plane().get(&["-n", &ns, "configmap", "made"])["metadata"]["uid"].clone();
+
+    plane().apply(&own, &config_map(&ns, "made", "blue"));
+    wait_until("it is changed in place", LIMIT, || color(&ns, "made").as_deref() == Some("blue"));
+    assert_eq!(plane().get(&["-n", &ns, "configmap", "made"])["metadata"]["uid"], first);
+    wait_ready(&ns, &["map"]);
+
+    plane().apply(&own, &config_map(&ns, "other", "blue"));
+    wait_until("it is replaced by one of another name", LIMIT, || {
+        color(&ns, "made").is_none() && color(&ns, "other").is_some()
+    });
+    wait_ready(&ns, &["map"]);
+
+    plane().kubectl_ok(&["-n", &ns, "delete", "pres", "map", "--wait=false"]);
+    wait_empty(&ns);
+    assert_eq!(color(&ns, "other"), None);
+    assert!(records(&ns).is_empty());
+}
+
+#[test]
+fn the_same_manifests_work_on_files() {
+    let _world = shared();
+    let ns = namespace("files");
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).display().to_string();
+    let (files, state) = (folder.path().display().to_string(), at("state.db"));
+    let local = ["-f", files.as_str(), "--state", state.as_str()];
+    let write = |name: &str, color: &str| {
+        let all = provider("kubectl", "kubectl") + &credentials(&ns) + SETTINGS + &config_map(&ns, name, color);
+        fs::write(at("all.yaml"), all).unwrap();
+    };
+    let apply = || ok(&[&["apply", "--yes"], &local[..]].concat());
+    write("made", "green");
+    apply();
+    assert_eq!(color(&ns, "made").as_deref(), Some("green"));
+    let settled = purlin(&[&["plan", "--detailed-exitcode"], &local[..]].concat());
+    assert_eq!(settled.status.code(), Some(0), "{}", String::from_utf8_lossy(&settled.stdout));
+    // Somebody else changes it, which is set right; then it gets another name.
+    let patch = r#"{"data":{"color":"red"}}"#;
+    plane().kubectl_ok(&["-n", &ns, "patch", "configmap", "made", "--type=merge", "-p", patch]);
+    apply();
+    assert_eq!(color(&ns, "made").as_deref(), Some("green"));
+    write("other", "green");
+    apply();
+    assert_eq!((color(&ns, "made"), color(&ns, "other").as_deref()), (None, Some("green")));
+    ok(&[&["destroy", "--yes"], &local[..]].concat());
+    assert_eq!(color(&ns, "other"), None);
+}
