@@ -25,10 +25,9 @@ import (
 //	exit     the process ends, with a word on standard error
 //	hang     no answer, ever, whatever is asked
 //	slow     no answer until the provider is stopped, or the file `release` is in its folder
-//	grow     uses memory until there is none left
 //	invalid  an answer that contradicts the plan
 //
-// `panic`, `exit` and `hang` come after the object was made or removed: the worst moment.
+// `grow` uses memory until there is none. It, `panic`, `exit` and `hang` come after the object was made or removed: the worst moment.
 type trouble struct{ configured }
 
 type troubleModel struct {
