@@ -97,6 +97,8 @@ pub struct ApplyResponse {
     pub unsettled: bool,
     /// A create came back early because we asked for that ([`Driver::stop`]): the object may be complete all the same.
     pub interrupted: bool,
+    /// What the driver warns of, whatever became of the call.
+    pub warnings: Diagnostics,
     /// The object was looked up after a create that was cut, so it need not be what was planned.
     pub found: bool,
 }

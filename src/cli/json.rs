@@ -51,8 +51,8 @@ impl<'a> StepEvent<'a> {
     /// The line of an event.
     pub fn new(progress: &'a Progress) -> Self {
         let (event, error) = match &progress.kind {
-            // Hooks are told as diagnostics.
-            ProgressKind::Started | ProgressKind::Hook(_) => ("started", None),
+            // Hooks and warnings are told as diagnostics.
+            ProgressKind::Started | ProgressKind::Hook(_) | ProgressKind::Warning(_) => ("started", None),
             ProgressKind::Finished => ("finished", None),
             ProgressKind::Failed { message, .. } => ("failed", Some(message.clone())),
             ProgressKind::Skipped { because_of } => {

@@ -84,6 +84,7 @@ impl Reporter {
                         warning(&progress.step, note).map(|warning| json::line(out, &DiagnosticEvent::new(&warning)));
                     drop(told);
                 }
+                ProgressKind::Warning(warning) => drop(json::line(out, &DiagnosticEvent::new(warning))),
                 _ => drop(json::line(out, &StepEvent::new(progress))),
             }
             return;
@@ -140,7 +141,7 @@ impl Reporter {
                 self.started.insert(progress.step.clone(), progress.at);
                 Duration::ZERO
             }
-            ProgressKind::Hook(_) => Duration::ZERO,
+            ProgressKind::Hook(_) | ProgressKind::Warning(_) => Duration::ZERO,
             _ => self.started.remove(&progress.step).map_or(Duration::ZERO, |since| elapsed(since, progress.at)),
         }
     }
@@ -156,6 +157,9 @@ impl Reporter {
                 let state = if note.failed { self.paint.warning("failed") } else { "ran".to_owned() };
                 let told = if note.message.is_empty() { String::new() } else { format!(": {}", note.message) };
                 format!("{name}: hook `{}` {state}{told}", note.hook)
+            }
+            ProgressKind::Warning(warning) => {
+                format!("{name}: {}: {}", self.paint.warning("warning"), warning.message())
             }
             ProgressKind::Finished => match made_id(step, records) {
                 Some(id) => format!("{name}: {} after {took} {}", word.done, self.paint.faint(&format!("(id {id})"))),
@@ -222,7 +226,7 @@ fn count(summary: &mut Summary, progress: &Progress) {
         (ProgressKind::Finished, Operation::Create) => summary.created += 1,
         (ProgressKind::Finished, Operation::Update) => summary.updated += 1,
         (ProgressKind::Finished, Operation::Destroy) => summary.destroyed += 1,
-        (ProgressKind::Started | ProgressKind::Hook(_), _)
+        (ProgressKind::Started | ProgressKind::Hook(_) | ProgressKind::Warning(_), _)
         | (_, Operation::Record | Operation::Forget | Operation::Read) => {}
     }
 }

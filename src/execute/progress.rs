@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use crate::execute::HookNote;
-use crate::model::{Reason, Step};
+use crate::model::{Diagnostic, Reason, Step};
 
 /// Something happened to a step.
 #[derive(Clone, Debug)]
@@ -23,6 +23,8 @@ pub enum ProgressKind {
     Started,
     /// A hook of the step has run, before the step ends.
     Hook(HookNote),
+    /// The driver warns of something that the step did, before the step ends.
+    Warning(Diagnostic),
     /// It did what it was to do.
     Finished,
     /// It did not.

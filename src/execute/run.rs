@@ -325,6 +325,7 @@ impl Run {
                 fate: Fate::Untouched,
                 failure: Some(Failure::internal("the step panicked; its outcome is settled by recovery")),
                 notes: Vec::new(),
+                warnings: Vec::new(),
             });
             // Given back here, not when the end is taken: whoever takes it may be planning, and wait for a place.
             drop(places);
@@ -345,9 +346,12 @@ impl Run {
     }
 
     fn finish(&mut self, end: StepEnd) {
-        let StepEnd { step, fate, failure, notes } = end;
+        let StepEnd { step, fate, failure, notes, warnings } = end;
         for note in notes {
             self.push(step.clone(), ProgressKind::Hook(note));
+        }
+        for warning in warnings {
+            self.push(step.clone(), ProgressKind::Warning(warning));
         }
         let running = self.running.remove(&step);
         match fate {

@@ -15,13 +15,13 @@ use std::time::Duration;
 use super::engine::{Call, after, service_account};
 use super::{mask, publish};
 use crate::driver::{ApplyRequest, ApplyResponse, CallContext, Driver};
-use crate::execute::failure::Failure;
+use crate::execute::failure::{Failure, below_config};
 use crate::execute::{Engine, HookNote, JournalError};
 use crate::load::expression::Scope;
 use crate::load::{Instance, Timeouts};
 use crate::model::{
-    Address, DeposedKey, Intent, ObjectState, Operation, PlannedObject, Reading, Reason, Record, RecordedObject,
-    ReplaceOrder, Revision, Schema, Secrets, Step, Stored, Value,
+    Address, DeposedKey, Diagnostic, Diagnostics, Intent, ObjectState, Operation, PlannedObject, Reading, Reason,
+    Record, RecordedObject, ReplaceOrder, Revision, Schema, Secrets, Step, Stored, Value,
 };
 use crate::plan::Prepared;
 use crate::plan::finalize::{Final, recorded, recorded_value};
@@ -48,6 +48,8 @@ pub(crate) struct StepTask {
     pub scope: StepScope,
     /// What became of hooks.
     pub notes: Mutex<Vec<HookNote>>,
+    /// What the driver has warned of.
+    pub warnings: Mutex<Diagnostics>,
 }
 
 /// How a step ended.
@@ -57,6 +59,7 @@ pub(crate) struct StepEnd {
     pub fate: Fate,
     pub failure: Option<Failure>,
     pub notes: Vec<HookNote>,
+    pub warnings: Diagnostics,
 }
 
 /// What is recorded after a step.
@@ -130,7 +133,8 @@ impl StepTask {
             Err(unfinished) => (unfinished.fate, Some(unfinished.failure)),
         };
         let notes = self.notes.into_inner().unwrap_or_default();
-        StepEnd { step: self.step, fate, failure, notes }
+        let warnings = self.warnings.into_inner().unwrap_or_default();
+        StepEnd { step: self.step, fate, failure, notes, warnings }
     }
 
     /// Remembers what became of hooks, to be told at the end of the step.
@@ -138,6 +142,19 @@ impl StepTask {
         if let Ok(mut known) = self.notes.lock() {
             known.extend(notes);
         }
+    }
+
+    /// The response, of whose warnings the end of the step tells.
+    fn heard(&self, mut response: ApplyResponse) -> ApplyResponse {
+        let below = |mut warning: Diagnostic| {
+            warning.path = warning.path.as_ref().map(below_config);
+            warning.address = Some(self.step.address.clone());
+            warning
+        };
+        if let Ok(mut known) = self.warnings.lock() {
+            known.extend(std::mem::take(&mut response.warnings).into_iter().map(below));
+        }
+        response
     }
 
     /// An earlier step of this object has ended and its result could not be recorded.
@@ -281,10 +298,9 @@ pub(crate) async fn call(
     let (planned, prior) = (request.planned.clone(), request.prior.clone());
     let mut response = driver.apply(context, request).await;
     let own = [Some(&config), planned.as_ref(), prior.as_ref().map(|object| &object.value)];
-    response.error = response.error.map(|error| {
-        let given = own.into_iter().flatten().chain(read.iter().copied());
-        Secrets::of(given).error(error)
-    });
+    let secrets = || Secrets::of(own.into_iter().flatten().chain(read.iter().copied()));
+    response.warnings = mask::diagnostics(response.warnings, secrets);
+    response.error = response.error.map(|error| secrets().error(error));
     response
 }
 

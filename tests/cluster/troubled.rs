@@ -158,6 +158,20 @@ fn a_provider_reaches_no_file_that_it_was_not_given() {
 }
 
 #[test]
+fn what_a_provider_warns_of_while_it_makes_an_object_is_told() {
+    let _world = shared();
+    let bench = Bench::new("made");
+    bench.trouble("object", "on_create: warning", "");
+    wait_ready(&bench.ns, &["object"]);
+    wait_until("the event is there", LIMIT, || {
+        events(&bench.ns, "object")
+            .iter()
+            .any(|event| event.starts_with("ProviderWarning") && event.contains("It might have failed: but it did not"))
+    });
+    bench.clean();
+}
+
+#[test]
 fn what_a_provider_warns_of_is_told_once() {
     let _world = shared();
     let bench = Bench::new("warned");

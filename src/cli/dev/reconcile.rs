@@ -258,7 +258,8 @@ impl Reconciler {
                 // The plan that follows the walk holds the object, and so starts the wait.
                 self.progressed = true;
             }
-            ProgressKind::Started | ProgressKind::Hook(_) | ProgressKind::Skipped { .. } => {}
+            ProgressKind::Started | ProgressKind::Hook(_) | ProgressKind::Warning(_) | ProgressKind::Skipped { .. } => {
+            }
         }
         None
     }

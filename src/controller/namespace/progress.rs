@@ -136,6 +136,7 @@ impl NamespaceTask {
         match kind {
             ProgressKind::Started => self.step_started(&step, now),
             ProgressKind::Hook(note) => self.tell_hook(&step, note),
+            ProgressKind::Warning(warning) => self.tell_advice(&step.address, &[&warning]),
             ProgressKind::Finished => self.step_ended(&step, StepState::Finished, now),
             ProgressKind::Failed { reason, message, retryable } => {
                 self.step_ended(&step, StepState::Failed { reason, message, retryable }, now);

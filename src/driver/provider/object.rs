@@ -10,7 +10,8 @@ use super::told;
 use crate::cty::{self, DynamicTypes, Type, Value, json, msgpack};
 use crate::driver::{ApplyRequest, ApplyResponse, CallContext};
 use crate::model::{
-    DriverError, ErrorKind, ObjectState, PlanRequest, PlanResponse, RecordedObject, Secrets, Value as EngineValue,
+    DriverError, ErrorKind, ObjectState, PlanRequest, PlanResponse, RecordedObject, Secrets, Severity,
+    Value as EngineValue,
 };
 use crate::plugin::{
     Applied, ApplyResourceChange, Client, Encoded, ImportResourceState, Lease, Msgpack, PlanResourceChange,
@@ -180,8 +181,21 @@ impl Object<'_> {
         }
     }
 
-    /// What an apply came to. The state counts before anything that was said: what was made is recorded.
-    fn applied(&self, prior: &Prior, plan: &Planned, answer: Applied) -> ApplyResponse {
+    /// What an apply came to, with what the provider warns of.
+    fn applied(&self, prior: &Prior, plan: &Planned, mut answer: Applied) -> ApplyResponse {
+        let warnings = self.warnings(&mut answer);
+        ApplyResponse { warnings, ..self.changed(prior, plan, answer) }
+    }
+
+    fn warnings(&self, answer: &mut Applied) -> crate::model::Diagnostics {
+        let (warnings, errors) =
+            std::mem::take(&mut answer.diagnostics).into_iter().partition(|one| one.severity == Severity::Warning);
+        answer.diagnostics = errors;
+        self.masked_all(told::warnings(warnings))
+    }
+
+    /// The state counts before anything that was said: what was made is recorded.
+    fn changed(&self, prior: &Prior, plan: &Planned, answer: Applied) -> ApplyResponse {
         let block = &self.kind.schema.block;
         let mut error = told::error(&answer.diagnostics);
         let state = match self.decode(&answer.state, "the state of the object") {
@@ -227,10 +241,16 @@ impl Object<'_> {
             Ok(asked) => asked,
             Err(error) => return refused(error),
         };
-        let answer = match self.client.apply_resource_change(asked).await {
-            Ok(answer) => answer,
-            Err(error) => return unanswered(&error),
-        };
+        match self.client.apply_resource_change(asked).await {
+            Ok(mut answer) => {
+                let warnings = self.warnings(&mut answer);
+                ApplyResponse { warnings, ..self.destroyed(answer) }
+            }
+            Err(error) => unanswered(&error),
+        }
+    }
+
+    fn destroyed(&self, answer: Applied) -> ApplyResponse {
         let error = told::error(&answer.diagnostics);
         let left = match self.decode(&answer.state, "the state of the object") {
             Ok(left) => left,

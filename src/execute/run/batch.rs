@@ -162,6 +162,7 @@ impl Batch {
             prepared: self.prepared.get(&step.address).cloned(),
             scope,
             notes: std::sync::Mutex::default(),
+            warnings: std::sync::Mutex::default(),
         }
     }
 

@@ -112,6 +112,7 @@ pub(super) fn progress(progress: &Progress) -> String {
             let state = if note.failed { "failed" } else { "ran" };
             format!("{id}: hook {} {state}: {}", note.hook, note.message)
         }
+        ProgressKind::Warning(warning) => format!("{id}: warning: {}", warning.message()),
         ProgressKind::Finished => format!("{id}: finished"),
         ProgressKind::Failed { reason, message, retryable } => {
             let again = if *retryable { "" } else { ", for good" };
