@@ -68,6 +68,7 @@ impl Connection {
     fn secrets(&self, target: &Cluster) -> Secrets {
         let stop = tokio::sync::watch::channel(false).1;
         Secrets::new(self.client.clone(), target.controller_namespace.as_str(), Arc::new(SystemRandom), stop)
+            .of_a_user()
     }
 
     fn resources(&self) -> Api<Resource> {

@@ -11,12 +11,15 @@ mod shape;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use http::header::{ACCEPT, HeaderValue};
 use k8s_openapi::api::core::v1::Secret;
 use kube::Client;
-use kube::api::{DeleteParams, ListParams, ObjectList, PartialObjectMeta, PostParams, Preconditions};
+use kube::api::{
+    DeleteParams, ListParams, ObjectList, PartialObjectMeta, Patch, PatchParams, PostParams, Preconditions,
+};
 use kube::core::Request;
 
 use crate::model::{Address, Record, Version};
@@ -46,6 +49,8 @@ pub struct Secrets {
     /// The controller's namespace.
     namespace: Arc<str>,
     parted: Arc<parts::PartedNames>,
+    /// Somebody else than the controller uses them.
+    is_user: bool,
 }
 
 impl Secrets {
@@ -53,7 +58,15 @@ impl Secrets {
     pub fn new(client: Client, namespace: impl Into<Arc<str>>, random: Arc<dyn Random>, stop: Stop) -> Self {
         let namespace = namespace.into();
         let requests = Request::new(<Secret as kube::Resource>::url_path(&(), Some(&namespace)));
-        Self { caller: Caller::new(client, random, stop), requests, namespace, parted: Arc::default() }
+        let caller = Caller::new(client, random, stop);
+        Self { caller, requests, namespace, parted: Arc::default(), is_user: false }
+    }
+
+    /// The same for somebody who is not the controller. The chart's policy lets such a one delete no Secret that does
+    /// not say that it is to be forgotten, so that is said first.
+    #[must_use]
+    pub fn of_a_user(self) -> Self {
+        Self { is_user: true, ..self }
     }
 
     pub(crate) fn caller(&self) -> &Caller {
@@ -211,8 +224,7 @@ impl Secrets {
             None => self.requests.create(&params, body),
             Some(_) => self.requests.replace(&name, &params, body),
         };
-        let mut request = request.map_err(Failure::invalid)?;
-        request.headers_mut().insert(ACCEPT, HeaderValue::from_static(METADATA_ONLY));
+        let request = metadata_only(request.map_err(Failure::invalid)?);
         match self.caller.send::<PartialObjectMeta>(&request, patience).await {
             Ok(written) => shape::version(&written.metadata).map_err(Failure::Refused),
             Err(Failure::Conflict) => self.read_back(&name, &secret, patience).await,
@@ -238,12 +250,30 @@ impl Secrets {
     /// The version alone is precondition enough: no two objects of a cluster ever have the same one, so it implies
     /// the UID.
     async fn delete_secret(&self, name: &str, base: Version, patience: Patience) -> Result<(), Failure> {
+        let base = match self.is_user {
+            false => base,
+            true => match self.mark_forgotten(name, base, patience).await {
+                Err(Failure::NotFound) => return Ok(()),
+                marked => marked?,
+            },
+        };
         let preconditions = Preconditions { resource_version: Some(base.0.to_string()), uid: None };
         let request = self.requests.delete(name, &DeleteParams::default().preconditions(preconditions));
         match self.caller.send::<serde_json::Value>(&request.map_err(Failure::invalid)?, patience).await {
             Ok(_) | Err(Failure::NotFound) => Ok(()),
             Err(other) => Err(other),
         }
+    }
+
+    /// A crash after it leaves the record as it was; the controller's next write of it takes the mark away.
+    async fn mark_forgotten(&self, name: &str, base: Version, patience: Patience) -> Result<Version, Failure> {
+        let annotations = BTreeMap::from([(shape::FORGOTTEN_ANNOTATION, "true")]);
+        let metadata = serde_json::json!({"resourceVersion": base.0.to_string(), "annotations": annotations});
+        let patch = Patch::Merge(serde_json::json!({ "metadata": metadata }));
+        let params = PatchParams { field_manager: Some("purlin-cli".to_owned()), ..PatchParams::default() };
+        let request = self.requests.patch(name, &params, &patch).map_err(Failure::invalid)?;
+        let marked = self.caller.send::<PartialObjectMeta>(&metadata_only(request), patience).await?;
+        shape::version(&marked.metadata).map_err(Failure::Refused)
     }
 
     async fn get_secret(&self, name: &str, patience: Patience) -> Result<Option<Secret>, Failure> {
@@ -266,4 +296,9 @@ impl Secrets {
             other => Ok(Some(other)),
         }
     }
+}
+
+fn metadata_only(mut request: http::Request<Vec<u8>>) -> http::Request<Vec<u8>> {
+    request.headers_mut().insert(ACCEPT, HeaderValue::from_static(METADATA_ONLY));
+    request
 }

@@ -43,6 +43,40 @@ fn a_resource_is_suspended_resumed_and_looked_at() {
 }
 
 #[test]
+fn an_object_is_forgotten_and_stays_though_nobody_may_delete_its_record() {
+    let _world = shared();
+    let plane = plane();
+    let ns = plane.namespace("forget");
+    let account = format!("--serviceaccount={ns}:default");
+    plane.kubectl_ok(&["-n", &ns, "create", "rolebinding", "edit", "--clusterrole=edit", &account]);
+    let map = "{ apiVersion: v1, kind: ConfigMap, metadata: { generateName: map- } }";
+    let resource_of = |name: &str, more: &str| {
+        format!(
+            "---\napiVersion: purlin.dev/v1alpha1\nkind: Resource\nmetadata: {{ name: {name} }}\nspec:\n  type: \
+             kubernetes_object\n  {more}\n  config: {{ manifest: {map} }}\n"
+        )
+    };
+    plane.apply(&["-n", &ns], &(resource_of("one", "") + &resource_of("many", "count: 1")));
+    wait_ready(&ns, &["one", "many"]);
+    let made = || plane.kubectl_ok(&["-n", &ns, "get", "configmaps", "-o", "name"]).matches("/map-").count();
+    assert_eq!(made(), 2);
+    for secret in records(&ns) {
+        let name = secret["metadata"]["name"].as_str().unwrap();
+        let refused = plane.kubectl(&["-n", NAMESPACE, "delete", "secret", name]);
+        assert!(String::from_utf8_lossy(&refused.stderr).contains("only its controller deletes it"), "{refused:?}");
+    }
+
+    for (name, address) in [("one", "one"), ("many", "many[0]")] {
+        ok(&["suspend", name, "-n", &ns]);
+        wait_reason(&ns, name, "Synced", "Suspended");
+        ok(&["state", "rm", address, "--yes", "-n", &ns]);
+    }
+    assert!(records(&ns).is_empty(), "{:?}", records(&ns));
+    plane.kubectl_ok(&["-n", &ns, "delete", "pres", "--all", "--timeout=60s"]);
+    assert_eq!(made(), 2, "what is forgotten stays");
+}
+
+#[test]
 fn an_existing_object_is_imported_with_the_manifest_that_was_printed_for_it() {
     let _world = shared();
     let plane = plane();

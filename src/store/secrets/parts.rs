@@ -3,12 +3,11 @@
 
 use std::collections::BTreeSet;
 
-use http::header::{ACCEPT, HeaderValue};
 use kube::api::{DeleteParams, ListParams, ObjectList, ObjectMeta, PartialObjectMeta, PostParams};
 use tracing::debug;
 
 use super::shape::{self, KIND_LABEL, LARGEST, PART_KEY, PART_OF_LABEL, PARTS_LABEL, PartedHead, Parts};
-use super::{Decoded, Failure, METADATA_ONLY, Patience, Secrets};
+use super::{Decoded, Failure, Patience, Secrets, metadata_only};
 use crate::model::{Record, Stored, Version};
 use crate::store::{Strings, Unreadable, codec};
 
@@ -42,8 +41,8 @@ impl Secrets {
     /// A part that is there already has the same content: its name says so.
     async fn put_part(&self, part: &k8s_openapi::api::core::v1::Secret, patience: Patience) -> Result<(), Failure> {
         let body = serde_json::to_vec(part).map_err(Failure::invalid)?;
-        let mut request = self.requests.create(&PostParams::default(), body).map_err(Failure::invalid)?;
-        request.headers_mut().insert(ACCEPT, HeaderValue::from_static(METADATA_ONLY));
+        let request = self.requests.create(&PostParams::default(), body).map_err(Failure::invalid)?;
+        let request = metadata_only(request);
         match self.caller.send::<PartialObjectMeta>(&request, patience).await {
             Ok(_) | Err(Failure::Conflict) => Ok(()),
             Err(other) => Err(other),

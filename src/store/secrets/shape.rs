@@ -32,6 +32,9 @@ pub(super) const PART_OF_LABEL: &str = "purlin.dev/part-of";
 const RESOURCE_LABEL: &str = "purlin.dev/resource";
 const MANAGED_BY_LABEL: &str = "app.kubernetes.io/managed-by";
 const ADDRESS_ANNOTATION: &str = "purlin.dev/address";
+/// Says that somebody has decided to forget what a Secret tells. The chart's policy lets nobody but the controller delete
+/// one without it.
+pub(super) const FORGOTTEN_ANNOTATION: &str = "purlin.dev/forgotten";
 
 const RECORD_KEY: &str = "record";
 const PARTS_KEY: &str = "parts";
