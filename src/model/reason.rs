@@ -115,7 +115,7 @@ reasons! {
     MassDisappearance,
     /// Deletion is prevented by `lifecycle.preventDestroy`.
     PreventDestroy,
-    /// An object cannot be moved here: there is one already, or the Resource that it comes from still wants it.
+    /// A move cannot be made: there is an object already, nobody knows which one is meant, or its Resource still wants it.
     MoveBlocked,
     /// The object cannot be destroyed while another one uses it.
     StillUsed,

@@ -213,6 +213,9 @@ pub struct Record {
     pub handled_replace_request: Arc<str>,
     /// The object belongs to this address from now on; a record there is being written, or is written already.
     pub moving_to: Option<Box<Address>>,
+    /// Where the object was recorded before, the newest last: these moves were asked for and made. Unknown of moves that
+    /// earlier versions made.
+    pub came_from: Vec<Address>,
 }
 
 impl Record {
@@ -233,6 +236,7 @@ impl Record {
             replacement_pending: false,
             handled_replace_request: Arc::from(""),
             moving_to: None,
+            came_from: Vec::new(),
         }
     }
 

@@ -12,6 +12,12 @@ pub(crate) fn closest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a s
         .map(|(_, candidate)| candidate)
 }
 
+/// Whether one name may be the other one misspelt: at most a third of it is wrong, so that no short name is near to
+/// another one.
+pub(crate) fn is_near(word: &str, other: &str) -> bool {
+    distance(word, other) * 3 <= word.chars().count()
+}
+
 /// Levenshtein's distance.
 fn distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
@@ -38,5 +44,11 @@ mod tests {
         assert_eq!(closest("dependson", fields), Some("dependsOn"));
         assert_eq!(closest("lifecylce", fields), Some("lifecycle"));
         assert_eq!(closest("provider", fields), None);
+    }
+
+    #[test]
+    fn a_short_name_is_near_to_no_other() {
+        assert!(is_near("zone", "zones") && is_near("dns-zome", "dns-zone"));
+        assert!(!is_near("a", "b") && !is_near("ab", "ac") && !is_near("zone", "network"));
     }
 }

@@ -9,6 +9,7 @@
 //! then, so this gives questions, and is called again with the answers.
 
 mod conversion;
+mod doubts;
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -95,12 +96,14 @@ pub fn find(config: &Config, recorded: &Recorded, options: &PlanOptions, answers
         true => Cow::Borrowed(recorded),
         false => Cow::Owned(carried(recorded, &found.moves)),
     };
-    let mut search =
-        Search { config, recorded: &after, options, answers, found, claims: BTreeMap::new(), passed: BTreeSet::new() };
+    let (claims, passed, in_vain) = (BTreeMap::new(), BTreeSet::new(), BTreeSet::new());
+    let mut search = Search { config, recorded: &after, options, answers, found, claims, passed, in_vain };
     for (address, instance) in config.instances.iter().filter(|(_, instance)| instance.is_wanted()) {
         search.look_for(address, instance);
     }
     search.settle_claims();
+    search.keep_named();
+    search.doubt_names();
     config.families.values().for_each(|family| search.hold_for(family));
     search.found
 }
@@ -149,6 +152,8 @@ struct Search<'a> {
     claims: BTreeMap<Address, Vec<Claim>>,
     /// Objects, after the instances that took them for their own without being told so, which another one names.
     passed: BTreeSet<(Address, Address)>,
+    /// Instances without an object that say that they were something of which there is no record.
+    in_vain: BTreeSet<Address>,
 }
 
 impl<'a> Search<'a> {
@@ -207,13 +212,7 @@ impl<'a> Search<'a> {
             }
             let Some(record) = self.record(from) else { continue };
             if occupied {
-                // Another object of the old name has nothing to do with this one: the annotation stays when it was
-                // followed.
-                if !lives(self.config, from) {
-                    let what = format!("`{from}` is not moved here, since there is an object already");
-                    self.found.diagnostics.push(Diagnostic::warning(address, Reason::MoveBlocked, what).hint(LET_GO));
-                }
-                return;
+                continue;
             }
             let is_converted = record.type_name != instance.type_name;
             if is_converted && !explicit {
@@ -247,6 +246,9 @@ impl<'a> Search<'a> {
             };
             let claim = Claim { to: address.clone(), uid: instance.uid.clone(), explicit, conversion };
             return self.claims.entry(from.clone()).or_default().push(claim);
+        }
+        if !occupied && instance.import.is_none() && !explicit.is_empty() {
+            self.in_vain.insert(address.clone());
         }
     }
 
@@ -428,7 +430,10 @@ fn objects(record: &Record) -> impl Iterator<Item = &Arc<RecordedObject>> {
 /// The record under its new address, and of its new type.
 pub fn moved(record: &Record, to: &Move) -> Record {
     let record = to.conversion.as_ref().map_or(record, |conversion| &conversion.after);
-    Record { address: to.to.clone(), uid: to.uid.clone(), moving_to: None, ..record.clone() }
+    let mut came_from = record.came_from.clone();
+    came_from.retain(|old| *old != to.from && *old != to.to);
+    came_from.push(to.from.clone());
+    Record { address: to.to.clone(), uid: to.uid.clone(), moving_to: None, came_from, ..record.clone() }
 }
 
 /// Splits moves into those that can be carried out side by side: an object that moves on has to arrive first.

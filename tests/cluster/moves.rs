@@ -140,7 +140,7 @@ fn what_cannot_be_moved_says_why_and_moves_nothing() {
     let id = |name: &str| resource(&ns, name).map(|resource| resource["status"]["id"].clone());
     let (two, three) = (id("two"), id("three"));
 
-    // There is an object already. The old one is what its Resource says: deleted.
+    // There is an object already: nobody knows which one is meant, so the old one stays until the annotation goes.
     let annotated = |name: &str, from: &str, body: String| {
         body.replace(
             &format!("{{ name: {name} }}"),
@@ -149,6 +149,8 @@ fn what_cannot_be_moved_says_why_and_moves_nothing() {
     };
     plane().apply(&["-n", &ns], &annotated("two", "one", data("two", "two", "")));
     delete(&ns, "one");
+    wait_reason(&ns, "one", "DeletionBlocked", "MoveBlocked");
+    plane().kubectl_ok(&["-n", &ns, "annotate", "pres", "two", "purlin.dev/moved-from-"]);
     wait_until("one is destroyed", LIMIT, || resource(&ns, "one").is_none());
     assert_eq!(id("two"), two);
 

@@ -9,7 +9,7 @@ use crate::model::{Address, ObjectStatus, Operation, Record};
 #[derive(Debug, PartialEq, Eq)]
 pub enum Edited {
     /// This.
-    To(Record),
+    To(Box<Record>),
     /// Nothing: it goes.
     Erased,
 }
@@ -37,7 +37,7 @@ pub fn unprotect(record: &Record) -> anyhow::Result<Edited> {
             lifted = true;
         }
     }
-    if lifted { Ok(Edited::To(edited)) } else { Err(already(&record.address, "is not protected")) }
+    if lifted { Ok(Edited::To(Box::new(edited))) } else { Err(already(&record.address, "is not protected")) }
 }
 
 /// Forgets everything about the instance. With `force` also while an operation is open: an open create is declared
@@ -54,7 +54,7 @@ pub fn remove(record: &Record, force: bool) -> anyhow::Result<Edited> {
     if edited.current.is_none() {
         edited.current = intent.deposed.and_then(|key| edited.deposed.remove(&key));
     }
-    Ok(if edited.has_objects() { Edited::To(edited) } else { Edited::Erased })
+    Ok(if edited.has_objects() { Edited::To(Box::new(edited)) } else { Edited::Erased })
 }
 
 /// What `remove` will do, as a question ends.
@@ -95,7 +95,7 @@ fn set_status(record: &Record, status: ObjectStatus) -> anyhow::Result<Option<Ed
         return Ok(None);
     }
     Arc::make_mut(current).status = status;
-    Ok(Some(Edited::To(edited)))
+    Ok(Some(Edited::To(Box::new(edited))))
 }
 
 /// While an operation is open, nobody knows what the record will say when it ends.
@@ -129,7 +129,7 @@ mod tests {
         let Edited::To(tainted) = taint(&ready()).unwrap() else { panic!("erased") };
         assert_eq!(tainted.current.as_ref().unwrap().status, ObjectStatus::Tainted);
         assert!(taint(&tainted).is_err() && untaint(&ready()).is_err() && taint(&record("web")).is_err());
-        assert_eq!(untaint(&tainted).unwrap(), Edited::To(ready()));
+        assert_eq!(untaint(&tainted).unwrap(), Edited::To(Box::new(ready())));
     }
 
     #[test]
@@ -156,6 +156,6 @@ mod tests {
         if let Some(intent) = open.intent.as_mut() {
             intent.deposed = Some(DeposedKey(1));
         }
-        assert_eq!(remove(&open, true).unwrap(), Edited::To(ready()));
+        assert_eq!(remove(&open, true).unwrap(), Edited::To(Box::new(ready())));
     }
 }

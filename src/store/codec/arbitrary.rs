@@ -210,6 +210,7 @@ pub(crate) fn record() -> impl Strategy<Value = Record> {
                     replacement_pending,
                     handled_replace_request,
                     moving_to,
+                    came_from: (epoch % 2 == 1).then(|| Address::single("before")).into_iter().collect(),
                 }
             },
         )

@@ -43,7 +43,7 @@ impl<'a> Reader<'a> {
         let address = self.address()?;
         let uid = self.text()?.into();
         let type_name = self.shared()?;
-        let [has_current, has_intent, replacement_pending, has_published, moving] = self.flags()?;
+        let [has_current, has_intent, replacement_pending, has_published, moving, has_moved] = self.flags()?;
         let epoch = self.unsigned()?;
         let failed_creates =
             u32::try_from(self.unsigned()?).map_err(|_| CodecError::Damaged("a number in it is too large"))?;
@@ -59,6 +59,8 @@ impl<'a> Reader<'a> {
         let published = (0..count).map(|_| self.published()).collect::<Read<_>>()?;
         let intent = if has_intent { Some(Box::new(self.intent()?)) } else { None };
         let moving_to = if moving { Some(Box::new(self.address()?)) } else { None };
+        let count = if has_moved { self.length()? } else { 0 };
+        let came_from = (0..count).map(|_| self.address()).collect::<Read<_>>()?;
         Ok(Record {
             namespace,
             address,
@@ -74,6 +76,7 @@ impl<'a> Reader<'a> {
             replacement_pending,
             handled_replace_request,
             moving_to,
+            came_from,
         })
     }
 

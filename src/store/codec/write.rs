@@ -20,6 +20,7 @@ pub(super) fn record(out: &mut Vec<u8>, record: &Record) -> Written {
         record.replacement_pending,
         !record.published.is_empty(),
         record.moving_to.is_some(),
+        !record.came_from.is_empty(),
     ]));
     unsigned(out, record.epoch);
     unsigned(out, record.failed_creates.into());
@@ -43,6 +44,10 @@ pub(super) fn record(out: &mut Vec<u8>, record: &Record) -> Written {
     if let Some(to) = &record.moving_to {
         address(out, to);
     }
+    if !record.came_from.is_empty() {
+        unsigned(out, record.came_from.len() as u64);
+    }
+    record.came_from.iter().for_each(|from| address(out, from));
     Ok(())
 }
 

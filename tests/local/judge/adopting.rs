@@ -25,6 +25,15 @@ impl History {
         }
     }
 
+    /// What a person does in the end: nobody says that he was what has a record beside his own, or none.
+    pub(super) fn say_what_was_followed(&mut self) {
+        let records = self.records();
+        let is_recorded = |name: &str| records.iter().any(|(x, one)| *x.name == *name && one.record.has_objects());
+        for (name, want) in &mut self.wish.wants {
+            want.moved_from.retain(|old| is_recorded(old) && !is_recorded(name));
+        }
+    }
+
     /// What a person does in the end: nobody is to adopt what does not exist, or what has an owner.
     pub(super) fn describe_what_is_free(&mut self) {
         let mut owners: BTreeMap<String, String> = BTreeMap::new();

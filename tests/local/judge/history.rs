@@ -132,6 +132,7 @@ impl History {
         self.describe_what_is_free();
         for _ in 0..RUNS_TO_CONVERGE {
             self.unprotect();
+            self.say_what_was_followed();
             if self.run(Trouble::default()).await? == Ended::NothingToDo {
                 return self.has_converged();
             }

@@ -1,10 +1,12 @@
 //! A plan, seen with the judge's eyes: whether it may be made at all, and what it permits.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use purlin::graph::ActionGraph;
 use purlin::model::{
-    Action, Address, Change, Diagnostics, InstanceKey, ObjectStatus, Reason, Recorded, ReplaceOrder, Stored, Value,
+    Action, Address, Change, Diagnostics, InstanceKey, ObjectStatus, Reason, Record, Recorded, ReplaceOrder, Stored,
+    Value,
 };
 use purlin::plan::{Plan, RunningStep, select};
 
@@ -423,6 +425,9 @@ impl View<'_> {
         let want = self.wanted(x);
         match (change.action, change.deposed) {
             (Action::Destroy, None) if want.is_some() && !is_running => Err(format!("{x}: destroyed, though wanted")),
+            (Action::Destroy, None) if self.is_named_by_another(x) => {
+                Err(format!("{x}: destroyed, though somebody else says that he was it"))
+            }
             (Action::Destroy, _) => Ok(Some(id)),
             (Action::Replace, _) => {
                 if change.hold_destroy.is_some() || change.forget {
@@ -437,6 +442,18 @@ impl View<'_> {
             }
             _ => Ok(None),
         }
+    }
+
+    /// Whether somebody who has an object of his own says that he was this one, and was no object that he names.
+    fn is_named_by_another(&self, x: &Address) -> bool {
+        let names = |(name, want): (&String, &Want)| {
+            let own = Address { name: name.as_str().into(), key: x.key.clone() };
+            let record = self.records.get(&own).filter(|_| self.wanted(&own).is_some()).map(|stored| &stored.record);
+            let is_followed = |old: &Address| want.moved_from.iter().any(|named| **named == *old.name);
+            let is_own = |record: &Arc<Record>| record.has_objects() && !record.came_from.iter().any(is_followed);
+            record.is_some_and(is_own) && want.moved_from.iter().any(|old| **old == *x.name)
+        };
+        self.running.is_empty() && self.wish.wants.iter().any(names)
     }
 
     fn must_be_replaced(&self, x: &Address, id: &str) -> bool {
