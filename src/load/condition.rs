@@ -67,7 +67,7 @@ pub(super) fn parse(
     if written.is_empty() {
         return Arc::default();
     }
-    let list = super::decode::field(&["spec", "lifecycle", moment.field()]);
+    let list = Path::of(&["spec", "lifecycle", moment.field()]);
     let mut conditions = Vec::with_capacity(written.len());
     for (index, Written { condition, message }) in written.into_iter().enumerate() {
         let at = list.index(index);

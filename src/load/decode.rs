@@ -187,7 +187,7 @@ impl Draft {
             (api::REPLACE_REQUESTED_AT, std::mem::take(&mut self.replace_requested)),
         ];
         for (annotation, _) in asked.into_iter().filter(|(_, value)| !value.is_empty()) {
-            let at = field(&["metadata", "annotations", annotation]);
+            let at = Path::of(&["metadata", "annotations", annotation]);
             self.problem(Reason::InvalidManifest, at, "it means nothing to a DataSource", "remove it");
         }
     }
@@ -199,7 +199,7 @@ impl Draft {
     fn check(&mut self) {
         if !expression::is_label(&self.name) {
             let what = format!("`{}` is no DNS label", self.name);
-            self.problem(Reason::InvalidManifest, field(&["metadata", "name"]), what, LABEL);
+            self.problem(Reason::InvalidManifest, Path::of(&["metadata", "name"]), what, LABEL);
         }
         let type_name = self.type_name.clone();
         if type_name.is_empty() {
@@ -311,7 +311,7 @@ impl Draft {
             match name.parse::<Address>() {
                 Ok(address) => all.push(address),
                 Err(error) => {
-                    let at = field(&["metadata", "annotations", crate::api::MOVED_FROM]);
+                    let at = Path::of(&["metadata", "annotations", crate::api::MOVED_FROM]);
                     self.problem(Reason::InvalidManifest, at, format!("`{}` is no address", error.0), ADDRESS);
                     // What it may have meant is to stay.
                     let end = name.find(|c: char| !c.is_ascii_alphanumeric() && c != '-').unwrap_or(name.len());
@@ -411,7 +411,7 @@ impl Draft {
             references.extract_if(.., |reference| reference.target.name == address.name).map(|own| own.at).collect();
         for at in own {
             let what = format!("`{address}` refers to itself");
-            let after = field(&["spec", "lifecycle", Moment::After.field()]);
+            let after = Path::of(&["spec", "lifecycle", Moment::After.field()]);
             let hint = match at.starts_with(&after) {
                 true => "in a postcondition the object itself is `self`",
                 false => "an object can only use values of other objects",
@@ -440,14 +440,9 @@ fn is_below(path: Option<&Path>, unread: &[Path]) -> bool {
     path.is_some_and(|path| unread.iter().any(|at| path.starts_with(at)))
 }
 
-/// A path below the document.
-pub(super) fn field(names: &[&str]) -> Path {
-    Path(names.iter().map(|name| crate::model::Segment::Name(Arc::from(*name))).collect())
-}
-
 fn spec(names: &[&str]) -> Path {
-    let mut path = field(&["spec"]);
-    path.0.extend(field(names).0);
+    let mut path = Path::of(&["spec"]);
+    path.0.extend(Path::of(names).0);
     path
 }
 

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use super::decode::field;
 use super::expression::{Variable, is_label};
 use super::intern::Interner;
 use super::tree::{Node, Tree};
@@ -75,7 +74,7 @@ pub(super) fn parse(
     problems: &mut Diagnostics,
     interner: &mut Interner,
 ) -> Arc<[Hook]> {
-    let list = field(&["spec", "hooks"]);
+    let list = Path::of(&["spec", "hooks"]);
     let mut hooks: Vec<Hook> = Vec::with_capacity(written.len());
     let mut reader = Reader { runs, references, problems, interner };
     for (index, written) in written.into_iter().enumerate() {

@@ -4,7 +4,6 @@
 
 use std::sync::Arc;
 
-use super::decode::field;
 use super::expression::Variable;
 use super::intern::Interner;
 use super::suggest::closest;
@@ -91,14 +90,14 @@ const TRIGGERS: &str = "write a Resource, an instance or an attribute, such as `
 
 /// The place of an entry of `replaceTriggeredBy`.
 pub(crate) fn replace_triggered_by_path(index: usize) -> Path {
-    field(&["spec", "lifecycle", "replaceTriggeredBy"]).index(index)
+    Path::of(&["spec", "lifecycle", "replaceTriggeredBy"]).index(index)
 }
 
 /// `managementPolicies`: what may be done; without it everything.
 pub(super) fn policies(texts: Option<&[Arc<str>]>) -> (Policies, Diagnostics) {
     const KNOWN: [&str; 5] = ["Observe", "Create", "Update", "Replace", "Delete"];
     let Some(texts) = texts else { return (Policies::default(), Diagnostics::new()) };
-    let at = field(&["spec", "managementPolicies"]);
+    let at = Path::of(&["spec", "managementPolicies"]);
     let has = |name: &str| texts.iter().any(|text| text.as_ref() == name);
     let mut found = Diagnostics::new();
     for (index, text) in texts.iter().enumerate().filter(|(_, text)| !KNOWN.contains(&text.as_ref())) {
@@ -120,7 +119,7 @@ pub(super) fn policies(texts: Option<&[Arc<str>]>) -> (Policies, Diagnostics) {
 
 /// The place of an entry of `ignoreChanges`.
 pub(crate) fn ignore_changes_path(index: usize) -> Path {
-    field(&["spec", "lifecycle", "ignoreChanges"]).index(index)
+    Path::of(&["spec", "lifecycle", "ignoreChanges"]).index(index)
 }
 
 /// A warning about an entry that does nothing.

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use data_source::{DATA_LIFECYCLE, DATA_SPEC};
 
 use super::condition::{Moment, Written};
-use super::decode::{COUNT, Draft, KEYS, field};
+use super::decode::{COUNT, Draft, KEYS};
 use super::intern::Interner;
 use super::suggest::closest;
 use super::tree::{Entry, Node, Tree};
@@ -90,7 +90,7 @@ fn decode_tree(tree: &Tree, told: Diagnostics, file: &Arc<str>, interner: &mut I
         // Somebody misspelt it, and wants the object all the same.
         _ if closest(group, [api::GROUP]).is_some() => Manifest::Unreadable(
             reading
-                .error(tree.line_of(&field(&["apiVersion"])), format!("apiVersion: `{version}` is not served"))
+                .error(tree.line_of(&Path::of(&["apiVersion"])), format!("apiVersion: `{version}` is not served"))
                 .hint(format!("did you mean `{}`?", api::API_VERSION)),
         ),
         ("", "Namespace") => namespace(tree),
@@ -206,18 +206,18 @@ impl Reading<'_> {
             let what = format!("the {kind} has no name").replace("the  ", "the document ");
             return Manifest::Unreadable(self.error(line, what).hint("set `metadata.name`"));
         };
-        let line_of = |key: &str| tree.line_of(&field(&[key]));
+        let line_of = |key: &str| tree.line_of(&Path::of(&[key]));
         if version != api::API_VERSION {
             let what =
                 if version.is_empty() { "it is missing".to_owned() } else { format!("`{version}` is not served") };
             let hint = format!("write `apiVersion: {}`", api::API_VERSION);
-            self.problem(line_of("apiVersion"), field(&["apiVersion"]), what, Some(hint));
+            self.problem(line_of("apiVersion"), Path::of(&["apiVersion"]), what, Some(hint));
         }
         let is_data = kind == api::DATA_SOURCE_KIND;
         if kind != api::KIND && !is_data {
             let what = format!("`{kind}` is no kind of this version");
             let meant = closest(kind, [api::KIND, api::DATA_SOURCE_KIND]).unwrap_or(api::KIND);
-            self.problem(line_of("kind"), field(&["kind"]), what, Some(format!("write `kind: {meant}`")));
+            self.problem(line_of("kind"), Path::of(&["kind"]), what, Some(format!("write `kind: {meant}`")));
         }
         let mut draft = Draft { is_data, name: interner.get(&name), ..Draft::default() };
         let mut config = None;
@@ -254,7 +254,7 @@ impl Reading<'_> {
                         let text = self.text(&annotation.value, &[at[0], at[1], &annotation.key]);
                         match (annotation.key.as_ref(), text) {
                             (api::MOVED_FROM | api::REPLACE_REQUESTED_AT, Some(_)) if draft.is_data => {
-                                let at = field(&[at[0], at[1], &annotation.key]);
+                                let at = Path::of(&[at[0], at[1], &annotation.key]);
                                 self.problem(annotation.line, at, "it means nothing to a DataSource", None);
                             }
                             (api::PAUSED, Some(text)) => draft.suspended |= text.as_ref() == "true",
@@ -272,7 +272,7 @@ impl Reading<'_> {
                 }
                 "generateName" => {
                     let hint = "references and records need a name: set `metadata.name`".to_owned();
-                    self.problem(entry.line, field(&at), "objects of Purlin have fixed names", Some(hint));
+                    self.problem(entry.line, Path::of(&at), "objects of Purlin have fixed names", Some(hint));
                 }
                 known if METADATA.contains(&known) => {}
                 _ => self.unknown(entry, &["metadata"], METADATA),
@@ -295,11 +295,11 @@ impl Reading<'_> {
                 }
                 "count" => match &value.node {
                     Node::Number(_) | Node::String(_) => draft.count = Some(value.clone()),
-                    _ => self.wrong(value, field(&at), COUNT),
+                    _ => self.wrong(value, Path::of(&at), COUNT),
                 },
                 "forEach" => match &value.node {
                     Node::Map(_) | Node::List(_) | Node::String(_) => draft.for_each = Some(value.clone()),
-                    _ => self.wrong(value, field(&at), KEYS),
+                    _ => self.wrong(value, Path::of(&at), KEYS),
                 },
                 "enabled" => draft.enabled = self.boolean(value, &at),
                 "enabledWhen" => draft.enabled_when = self.text(value, &at),
@@ -323,7 +323,7 @@ impl Reading<'_> {
                         let what = format!("`{other}` is neither `Delete` nor `Orphan`");
                         let meant =
                             closest(other, ["Delete", "Orphan"]).map(|meant| format!("did you mean `{meant}`?"));
-                        self.problem(value.line, field(&at), what, meant);
+                        self.problem(value.line, Path::of(&at), what, meant);
                     }
                 },
                 "managementPolicies" if !matches!(value.node, Node::Null) => {
@@ -348,7 +348,7 @@ impl Reading<'_> {
                 "serviceAccountName" => {
                     if self.text(value, &at).is_some_and(|name| name.is_empty()) {
                         let hint = "leave it out on files, where everything is done as yourself".to_owned();
-                        self.problem(value.line, field(&at), "the name is empty", Some(hint));
+                        self.problem(value.line, Path::of(&at), "the name is empty", Some(hint));
                     }
                 }
                 "suspend" => draft.suspended |= self.boolean(value, &at).unwrap_or_default(),
@@ -360,10 +360,10 @@ impl Reading<'_> {
     }
 
     fn dependencies(&mut self, tree: &Tree, interner: &mut Interner) -> Vec<Arc<str>> {
-        let items = self.items(tree, &field(&["spec", "dependsOn"]));
+        let items = self.items(tree, &Path::of(&["spec", "dependsOn"]));
         let mut names = Vec::with_capacity(items.len());
         for (index, item) in items.iter().enumerate() {
-            let at = field(&["spec", "dependsOn"]).index(index);
+            let at = Path::of(&["spec", "dependsOn"]).index(index);
             let Node::Map(entries) = &item.node else {
                 self.wrong(item, at, "a map with a `name`");
                 continue;
@@ -406,7 +406,7 @@ impl Reading<'_> {
     }
 
     fn conditions(&mut self, tree: &Tree, moment: Moment) -> Vec<Written> {
-        let list = field(&["spec", "lifecycle", moment.field()]);
+        let list = Path::of(&["spec", "lifecycle", moment.field()]);
         let items = self.items(tree, &list);
         let mut conditions = Vec::with_capacity(items.len());
         for (index, item) in items.iter().enumerate() {
@@ -456,7 +456,7 @@ impl Reading<'_> {
                     Some(other) => {
                         let what = format!("`{other}` is none of `Correct`, `Report` and `Ignore`");
                         let meant = closest(other, ACTIONS).map(|meant| format!("did you mean `{meant}`?"));
-                        self.problem(value.line, field(&place), what, meant);
+                        self.problem(value.line, Path::of(&place), what, meant);
                     }
                 },
                 _ => self.unknown(entry, &at, &["action", "interval"]),
@@ -481,7 +481,7 @@ impl Reading<'_> {
 
     /// The entries of a map; none, with an error, of anything else but null.
     fn entries<'t>(&mut self, tree: &'t Tree, at: &[&str]) -> &'t [Entry] {
-        self.entries_at(tree, &field(at))
+        self.entries_at(tree, &Path::of(at))
     }
 
     fn entries_at<'t>(&mut self, tree: &'t Tree, at: &Path) -> &'t [Entry] {
@@ -508,7 +508,7 @@ impl Reading<'_> {
     }
 
     fn text(&mut self, tree: &Tree, at: &[&str]) -> Option<Arc<str>> {
-        self.text_at(tree, field(at))
+        self.text_at(tree, Path::of(at))
     }
 
     fn text_at(&mut self, tree: &Tree, at: Path) -> Option<Arc<str>> {
@@ -528,7 +528,7 @@ impl Reading<'_> {
             Node::List(items) => items.as_slice(),
             Node::Null => &[],
             _ => {
-                self.wrong(tree, field(at), "a list");
+                self.wrong(tree, Path::of(at), "a list");
                 &[]
             }
         };
@@ -536,7 +536,7 @@ impl Reading<'_> {
         for (index, item) in items.iter().enumerate() {
             match &item.node {
                 Node::String(text) => texts.push(interner.get(text)),
-                _ => self.wrong(item, field(at).index(index), "a text"),
+                _ => self.wrong(item, Path::of(at).index(index), "a text"),
             }
         }
         texts
@@ -547,7 +547,7 @@ impl Reading<'_> {
             Node::Bool(bool) => Some(*bool),
             Node::Null => None,
             _ => {
-                self.wrong(tree, field(at), "true or false");
+                self.wrong(tree, Path::of(at), "true or false");
                 None
             }
         }
@@ -567,7 +567,7 @@ impl Reading<'_> {
     }
 
     fn unknown(&mut self, entry: &Entry, at: &[&str], known: &[&str]) {
-        self.unknown_at(entry, &field(at), known);
+        self.unknown_at(entry, &Path::of(at), known);
     }
 
     fn unknown_at(&mut self, entry: &Entry, at: &Path, known: &[&str]) {

@@ -14,10 +14,10 @@ use sha2::{Digest as _, Sha256};
 
 use super::intern::Interner;
 use super::manifest::{self, Manifest};
-use super::{Config, Data, Instance, decode, yaml};
+use super::{Config, Data, Instance, yaml};
 use crate::api;
 use crate::model::data::Texts;
-use crate::model::{Address, DataRef, Diagnostic, Diagnostics, Reason, Source, Value};
+use crate::model::{self, Address, DataRef, Diagnostic, Diagnostics, Reason, Source, Value};
 
 /// What a source holds.
 #[derive(Clone, Debug, Default)]
@@ -216,7 +216,7 @@ fn assemble(manifests: Vec<Manifest>, incomplete: Diagnostics) -> Loaded {
                 // An object that was to be moved here, or is meant by a name that is none, must not be taken for one
                 // that nobody wants.
                 let which = [["metadata", "annotations", api::MOVED_FROM].as_slice(), &["metadata", "name"]];
-                let which = which.map(decode::field);
+                let which = which.map(model::Path::of);
                 let is_unclear = |problem: &&Diagnostic| problem.path.as_ref().is_some_and(|at| which.contains(at));
                 let unclear = instance.problems.iter().filter(is_unclear);
                 loaded.config.incomplete.extend(unclear.cloned());
@@ -307,7 +307,7 @@ fn other_namespace(
         return None;
     }
     let what = format!("the namespace is `{named}`, and `{first}` in documents before it");
-    let problem = Diagnostic::general(Reason::InvalidManifest, what).at(decode::field(&["metadata", "namespace"]));
+    let problem = Diagnostic::general(Reason::InvalidManifest, what).at(model::Path::of(&["metadata", "namespace"]));
     Some(problem.from_source(source).hint("keep one folder and one state file for each namespace"))
 }
 
@@ -319,7 +319,7 @@ fn insert(config: &mut Config, resource: Instance) {
     let mut kept = Instance::clone(kept);
     kept.problems.push(
         Diagnostic::error(&resource.address, Reason::InvalidManifest, what)
-            .at(decode::field(&["metadata", "name"]))
+            .at(model::Path::of(&["metadata", "name"]))
             .from_source(resource.source)
             .hint("names are unique in a namespace; rename one of them"),
     );

@@ -28,6 +28,11 @@ impl Path {
         Self(segments)
     }
 
+    /// The path of these names from the top.
+    pub fn of(names: &[&str]) -> Self {
+        Self(names.iter().map(|name| Segment::Name(Arc::from(*name))).collect())
+    }
+
     /// The path with one name more.
     #[must_use]
     pub fn name(&self, name: impl Into<Arc<str>>) -> Self {

@@ -191,7 +191,7 @@ pub struct Record {
     pub address: Address,
     /// UID of the Resource; empty in local mode.
     pub uid: Arc<str>,
-    /// The resource type. One record never changes it.
+    /// The resource type. It changes only when the driver of another type takes the object over.
     pub type_name: Arc<str>,
     /// The object in use.
     pub current: Option<Arc<RecordedObject>>,

@@ -124,17 +124,9 @@ impl Providers {
 
 impl Object<'_> {
     async fn adopted(&self, object: &ForeignObject) -> Result<Adopted, DriverError> {
-        let present = self.kind.schema.version.max(0);
-        if object.schema_version > present {
-            let message = format!(
-                "its state was written by a newer version of the provider (schema {}, here {present})",
-                object.schema_version
-            );
-            let hint = Some("use that version or a newer one".to_owned());
-            return Err(DriverError { kind: ErrorKind::Terminal, message, path: None, hint });
-        }
+        self.require_no_newer(object.schema_version, "its state was written")?;
         let mut attributes = object.attributes.clone();
-        if object.schema_version == present {
+        if object.schema_version == self.kind.schema.version.max(0) {
             // The schema may have lost attributes without a new version; providers take none that they do not know.
             let ty = self.kind.schema.ty();
             let known = json::decode(attributes.as_bytes(), ty, json::Unsupported::LeaveOut);
@@ -143,16 +135,7 @@ impl Object<'_> {
             attributes = json::encode(&known, ty).map_err(|error| told::unreadable("the state", &error))?;
         }
         let raw = RawState(attributes.into_bytes());
-        let answer = self.client.upgrade_resource_state(&self.context.type_name, object.schema_version, raw).await;
-        let answer = answer.map_err(|error| told::failed(&error))?;
-        if let Some(error) = told::error(&answer.diagnostics) {
-            return Err(error);
-        }
-        let state = self.decode(&answer.state, "the upgraded state")?;
-        if state.is_null() {
-            return Err(told::fault("the provider made nothing of the state"));
-        }
-        let state = cty::normalized(&self.kind.schema.block, &state.unknown_as_null());
+        let state = self.upgrade(object.schema_version, raw, "the state").await?;
         let identity = self.adopted_identity(object).await?;
         let state = self.state(&state, object.private.clone(), None, identity.as_ref())?;
         Ok(Adopted { state, schema_version: self.kind.outline.version })

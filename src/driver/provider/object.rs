@@ -394,17 +394,17 @@ impl Object<'_> {
 
     async fn upgraded(&self, object: &RecordedObject) -> Result<Prior, DriverError> {
         let version = i64::try_from(object.schema_version).unwrap_or(i64::MAX);
-        if version > self.kind.schema.version.max(0) {
-            let message = format!(
-                "the object was recorded by a newer version of the provider (schema {version}, here {})",
-                self.kind.schema.version
-            );
-            let hint = Some("use that version or a newer one".to_owned());
-            return Err(DriverError { kind: ErrorKind::Terminal, message, path: None, hint });
-        }
+        self.require_no_newer(version, "the object was recorded")?;
         let kept = Kept::decode(&object.private)?;
         let value = self.without_unknown_names(object.value.without_marks(), version);
         let raw = RawState(cty::raw_state(&value, &kept.dynamic).into_bytes());
+        let state = self.upgrade(version, raw, "the recorded object").await?;
+        Ok(Prior { state, identity: self.recorded_identity(object)?, kept })
+    }
+
+    /// A state that follows version `version` of the schema, or an older one's form of the present, as the provider has
+    /// it now.
+    pub(super) async fn upgrade(&self, version: i64, raw: RawState, what: &str) -> Result<Value, DriverError> {
         let answer = self.client.upgrade_resource_state(&self.context.type_name, version, raw).await;
         let answer = answer.map_err(|error| told::failed(&error))?;
         if let Some(error) = told::error(&answer.diagnostics) {
@@ -412,10 +412,20 @@ impl Object<'_> {
         }
         let state = self.decode(&answer.state, "the upgraded state")?;
         if state.is_null() {
-            return Err(told::fault("the provider made nothing of the recorded object"));
+            return Err(told::fault(format!("the provider made nothing of {what}")));
         }
-        let state = cty::normalized(&self.kind.schema.block, &state.unknown_as_null());
-        Ok(Prior { state, identity: self.recorded_identity(object)?, kept })
+        Ok(cty::normalized(&self.kind.schema.block, &state.unknown_as_null()))
+    }
+
+    /// Why nothing is done with a state that a newer version of the provider has written.
+    pub(super) fn require_no_newer(&self, version: i64, what: &str) -> Result<(), DriverError> {
+        let present = self.kind.schema.version.max(0);
+        if version <= present {
+            return Ok(());
+        }
+        let message = format!("{what} by a newer version of the provider (schema {version}, here {present})");
+        let hint = Some("use that version or a newer one".to_owned());
+        Err(DriverError { kind: ErrorKind::Terminal, message, path: None, hint })
     }
 
     /// What is recorded under the present schema may have attributes that it lost without a new version.

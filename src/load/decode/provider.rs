@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{Draft, DraftInput, LABEL, field, spec};
+use super::{Draft, DraftInput, LABEL, spec};
 use crate::api;
 use crate::load::expression::{self, Variable};
 use crate::load::intern::Interner;
@@ -119,7 +119,7 @@ impl DraftProvider {
             problems.push(Diagnostic::general(Reason::InvalidManifest, what).at(at).hint(hint));
         };
         if !expression::is_label(&self.name) {
-            problem(field(&["metadata", "name"]), format!("`{}` is no DNS label", self.name), LABEL);
+            problem(Path::of(&["metadata", "name"]), format!("`{}` is no DNS label", self.name), LABEL);
         }
         // A name says as much as a source of one part does.
         let written = if self.source.is_empty() { &self.name } else { &self.source };
@@ -188,7 +188,7 @@ impl DraftProviderConfig {
         let mut draft = Draft { name: self.name, inputs: self.inputs, problems: self.problems, ..Draft::default() };
         if !expression::is_label(&draft.name) {
             let what = format!("`{}` is no DNS label", draft.name);
-            draft.problem(Reason::InvalidManifest, field(&["metadata", "name"]), what, LABEL);
+            draft.problem(Reason::InvalidManifest, Path::of(&["metadata", "name"]), what, LABEL);
         }
         let at = spec(&["config"]);
         let (config, references, faults) = match config {
@@ -202,7 +202,7 @@ impl DraftProviderConfig {
         draft.refuse_undeclared(&inputs, &config, &at);
         let provider = self.provider.unwrap_or_else(|| draft.name.clone());
         let references = references.into_iter().map(|reference| {
-            let mut at = field(&["providerConfig", &draft.name]);
+            let mut at = Path::of(&["providerConfig", &draft.name]);
             at.0.extend(reference.at.0.iter().cloned());
             crate::load::Reference { at, ..reference }
         });

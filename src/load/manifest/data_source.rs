@@ -1,8 +1,8 @@
 //! What a document of the kind `DataSource` may hold.
 
 use super::{LIFECYCLE, Reading, SPEC, TIMEOUTS};
-use crate::load::decode::field;
 use crate::load::tree::Entry;
+use crate::model::Path;
 
 /// The fields of a Resource that a `DataSource` has as well.
 pub(super) const DATA_SPEC: &[&str] = &[
@@ -36,7 +36,7 @@ impl Reading<'_> {
         if !all.contains(&entry.key.as_ref()) {
             return self.unknown(entry, at, own);
         }
-        let place = field(at).name(entry.key.clone());
+        let place = Path::of(at).name(entry.key.clone());
         let hint = format!("a DataSource has {}", own.join(", "));
         self.problem(entry.line, place, "it has no meaning for what is only read", Some(hint));
     }

@@ -1,14 +1,13 @@
 //! `spec.hooks` of a document.
 
 use super::Reading;
-use crate::load::decode::field;
 use crate::load::hook;
 use crate::load::tree::{Node, Tree};
 use crate::model::Path;
 
 impl Reading<'_> {
     pub(super) fn hooks(&mut self, tree: &Tree) -> Vec<hook::Written> {
-        let list = field(&["spec", "hooks"]);
+        let list = Path::of(&["spec", "hooks"]);
         let items = self.items(tree, &list);
         let mut hooks = Vec::with_capacity(items.len());
         for (index, item) in items.iter().enumerate() {

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use super::{Manifest, Reading, named};
-use crate::load::decode::{DraftInput, DraftKeyRef, field};
+use crate::load::decode::{DraftInput, DraftKeyRef};
 use crate::load::tree::{Entry, Node, Tree};
 use crate::model::data::{Texts, decoded, text_of};
 use crate::model::{DataKind, DataRef, Path};
 
 impl Reading<'_> {
     pub(super) fn inputs(&mut self, tree: &Tree) -> Vec<DraftInput> {
-        let at = field(&["spec", "inputs"]);
+        let at = Path::of(&["spec", "inputs"]);
         let items = self.items(tree, &at);
         items.iter().enumerate().map(|(position, item)| self.input(item, &at.index(position))).collect()
     }
@@ -53,7 +53,7 @@ impl Reading<'_> {
         };
         let mut texts = Texts::new();
         for entry in tree.entries() {
-            let at = field(&[&entry.key]);
+            let at = Path::of(&[&entry.key]);
             let encoded = match (kind, entry.key.as_ref()) {
                 (DataKind::ConfigMap, "data") | (DataKind::Secret, "stringData") => false,
                 (DataKind::ConfigMap, "binaryData") | (DataKind::Secret, "data") => true,

@@ -4,7 +4,7 @@ use std::path::Path as FilePath;
 use std::sync::Arc;
 
 use super::{METADATA, Manifest, Reading, named};
-use crate::load::decode::{DraftProvider, DraftProviderConfig, field};
+use crate::load::decode::{DraftProvider, DraftProviderConfig};
 use crate::load::intern::Interner;
 use crate::load::tree::{Entry, Node, Tree};
 use crate::model::{Diagnostic, Diagnostics, Package, Path};
@@ -14,7 +14,7 @@ impl Reading<'_> {
     pub(super) fn provider(mut self, tree: &Tree, interner: &mut Interner) -> Manifest {
         let mut draft = DraftProvider { name: named(tree, "name").unwrap_or_default(), ..DraftProvider::default() };
         for entry in self.document(tree) {
-            let at = field(&["spec", &entry.key]);
+            let at = Path::of(&["spec", &entry.key]);
             let value = &entry.value;
             match entry.key.as_ref() {
                 "source" => draft.source = self.text_at(value, at).unwrap_or_default(),
@@ -67,7 +67,7 @@ impl Reading<'_> {
         let mut draft = DraftProviderConfig { name, ..DraftProviderConfig::default() };
         let mut config = None;
         for entry in self.document(tree) {
-            let at = field(&["spec", &entry.key]);
+            let at = Path::of(&["spec", &entry.key]);
             let value = &entry.value;
             match entry.key.as_ref() {
                 "provider" => {

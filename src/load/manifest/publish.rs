@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use super::Reading;
-use crate::load::decode::{DraftPublication, field};
+use crate::load::decode::DraftPublication;
 use crate::load::tree::{Entry, Node, Tree};
 use crate::model::Path;
 
 impl Reading<'_> {
     pub(super) fn publish(&mut self, tree: &Tree) -> Vec<DraftPublication> {
-        let at = field(&["spec", "publish"]);
+        let at = Path::of(&["spec", "publish"]);
         let items = self.items(tree, &at);
         items.iter().enumerate().map(|(position, item)| self.publication(item, &at.index(position))).collect()
     }

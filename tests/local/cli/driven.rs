@@ -84,7 +84,7 @@ fn warnings_of_a_provider_are_told_at_the_object() {
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert!(ran.stderr.contains("It might have failed: but it did not"), "{}", ran.stderr);
     // And what it warns of while it makes, changes and destroys the object.
-    bench.trouble("text: canary-u, on_update: warning, on_delete: warning", "");
+    bench.trouble("text: u, on_update: warning, on_delete: warning", "");
     let told = bench.apply();
     assert!(told.contains("bad warning: It might have failed: but it did not"), "{told}");
     assert!(told.contains("bad update finished"), "{told}");
