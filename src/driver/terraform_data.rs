@@ -15,6 +15,9 @@ use crate::model::{
 
 use super::{ApplyRequest, ApplyResponse, CallContext, CreateRecovery, Driver, arguments};
 
+/// By which Terraform, OpenTofu and other providers know whose type it is.
+pub const PROVIDER: &str = "terraform.io/builtin/terraform";
+
 /// The resource type.
 pub const TYPE_NAME: &str = "terraform_data";
 

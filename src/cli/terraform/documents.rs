@@ -9,9 +9,10 @@ use serde_json::{Map, Value as Json, json};
 use super::arguments::{self, Arguments, Piece, escape};
 use super::configuration::Configuration;
 use super::gather::{Found, Gathered, Instance};
-use super::providers::{BUILT_IN, Chosen};
+use super::providers::Chosen;
 use super::references::{Index, Referable, restored};
 use crate::api;
+use crate::driver::terraform_data;
 use crate::load;
 use crate::model::{Address, InstanceKey, Value};
 
@@ -142,7 +143,7 @@ pub fn written(
 
 /// What the provider of a type is called when nobody says otherwise.
 fn prefix(one: &Gathered) -> &str {
-    if one.provider.source == BUILT_IN {
+    if one.provider.source == terraform_data::PROVIDER {
         return &one.type_name;
     }
     one.type_name.split_once('_').map_or(&one.type_name, |(prefix, _)| prefix)

@@ -9,7 +9,7 @@ use jiff::SignedDuration;
 
 use super::address::{Key, ResourceAddress};
 use super::configuration::Configuration;
-use super::providers::{BUILT_IN, Chosen};
+use super::providers::Chosen;
 use super::state::{Object, ProviderAddress, Resource, State};
 use crate::cli::failure::Failure;
 use crate::cty::{self, Type, json};
@@ -181,7 +181,7 @@ impl Gatherer<'_> {
             let (value, config) = adopted.map_err(|error| failure(&told, error))?;
             object.value = value;
             config
-        } else if gathered.provider.source == BUILT_IN {
+        } else if gathered.provider.source == terraform_data::PROVIDER {
             if *gathered.type_name != *terraform_data::TYPE_NAME {
                 let message = format!("`{told}`: the type `{}` is not served", gathered.type_name);
                 return Err(Failure::hinted(message, "remove it from a copy of the state: `terraform state rm`"));

@@ -17,7 +17,7 @@ use super::configuration::Configuration;
 use super::documents::{self, Written};
 use super::gather::{self, Found, Gathered};
 use super::names;
-use super::providers::{self, BUILT_IN, Chosen};
+use super::providers::{self, Chosen};
 use super::references::Index;
 use super::state::{self, State};
 use crate::cli::args::MigrateArgs;
@@ -26,7 +26,7 @@ use crate::cli::local;
 use crate::cli::options::Files;
 use crate::cli::output::Console;
 use crate::driver::Driver as _;
-use crate::driver::provider::SettingsUse;
+use crate::driver::{provider::SettingsUse, terraform_data};
 use crate::load::{self, Config};
 use crate::model::{Address, ProviderUse, Reason, Record, RecordedObject, Severity};
 use crate::plan::Through;
@@ -101,7 +101,7 @@ fn take_data(state: &mut State, configuration: Option<&Configuration>) -> Vec<St
         let why = match configuration {
             None => "what it is read with is told by a configuration: name it with --config",
             Some(known) if known.written(&data.address).is_none() => "the configuration does not have it",
-            _ if data.provider.source == BUILT_IN => "there is no such data source here",
+            _ if data.provider.source == terraform_data::PROVIDER => "there is no such data source here",
             _ if data.objects.is_empty() => "the state does not have what it gave",
             Some(_) => {
                 state.resources.push(data);

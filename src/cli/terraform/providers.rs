@@ -11,11 +11,9 @@ use super::names::label_of;
 use super::state::{ProviderAddress, State};
 use crate::api;
 use crate::cli::failure::Failure;
+use crate::driver::terraform_data;
 use crate::load::{self, Config};
 use crate::model::{Provider, ProviderUse, Value};
-
-/// The provider of `terraform_data`, which needs none here.
-pub const BUILT_IN: &str = "terraform.io/builtin/terraform";
 
 /// Where Terraform finds providers; OpenTofu has the same ones under the same names.
 const TERRAFORM: &str = "registry.terraform.io/";
@@ -48,7 +46,7 @@ pub fn choose(state: &State, given: &Config, configuration: Option<&Configuratio
         .resources
         .iter()
         .map(|resource| &resource.provider)
-        .filter(|provider| provider.source != BUILT_IN)
+        .filter(|provider| provider.source != terraform_data::PROVIDER)
         .collect();
     let mut chosen = Chosen::default();
     let named = named(&all, given);

@@ -16,9 +16,6 @@ use crate::model::{
 };
 use crate::plugin::{Encoded, MoveResourceState, RawState};
 
-/// The address by which providers know the types that need none.
-const BUILT_IN: &str = "terraform.io/builtin/terraform";
-
 /// An object of a state.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ForeignObject {
@@ -167,7 +164,7 @@ impl Object<'_> {
         };
         let source_provider = match &object.provider {
             Some(used) => used.provider.source.to_string(),
-            None if type_name == terraform_data::TYPE_NAME => BUILT_IN.to_owned(),
+            None if type_name == terraform_data::TYPE_NAME => terraform_data::PROVIDER.to_owned(),
             None => return Err(no_way("")),
         };
         let source = match &object.provider {
