@@ -96,8 +96,9 @@ pub fn find(config: &Config, recorded: &Recorded, options: &PlanOptions, answers
         true => Cow::Borrowed(recorded),
         false => Cow::Owned(carried(recorded, &found.moves)),
     };
+    let spoken_for = spoken_for(config, &after);
     let (claims, passed, in_vain) = (BTreeMap::new(), BTreeSet::new(), BTreeSet::new());
-    let mut search = Search { config, recorded: &after, options, answers, found, claims, passed, in_vain };
+    let mut search = Search { config, recorded: &after, options, answers, found, claims, passed, in_vain, spoken_for };
     for (address, instance) in config.instances.iter().filter(|(_, instance)| instance.is_wanted()) {
         search.look_for(address, instance);
     }
@@ -154,6 +155,22 @@ struct Search<'a> {
     passed: BTreeSet<(Address, Address)>,
     /// Instances without an object that say that they were something of which there is no record.
     in_vain: BTreeSet<Address>,
+    /// What Resources of other names say that they were.
+    spoken_for: BTreeSet<Address>,
+}
+
+/// The addresses that instances without an object name, of other Resources than their own.
+fn spoken_for(config: &Config, recorded: &Recorded) -> BTreeSet<Address> {
+    let lack = |address: &&Address| recorded.get(address).is_none_or(|stored| !stored.record.has_objects());
+    let wanted = config.instances.iter().filter(|(address, instance)| instance.is_wanted() && lack(address));
+    let named = wanted.flat_map(|(address, instance)| instance.moved_from.iter().map(move |from| (address, from)));
+    named.filter(|(address, from)| address.name != from.name).map(|(address, from)| exact(from, address)).collect()
+}
+
+/// What an instance names by an annotation with a key, or with its own key.
+fn exact(from: &Address, address: &Address) -> Address {
+    let key = if from.key == InstanceKey::None { &address.key } else { &from.key };
+    Address { name: from.name.clone(), key: key.clone() }
 }
 
 impl<'a> Search<'a> {
@@ -350,7 +367,7 @@ impl<'a> Search<'a> {
         let mut all = Vec::new();
         for from in moved_from {
             if from.key == InstanceKey::None {
-                all.push(Address { name: from.name.clone(), key: address.key.clone() });
+                all.push(exact(from, address));
                 all.extend(self.other_keys(&from.name, address));
             } else if address.key == InstanceKey::None || self.is_alone(address) {
                 all.push(from.clone());
@@ -381,6 +398,10 @@ impl<'a> Search<'a> {
                 };
                 let living: Vec<&Address> = all.iter().copied().filter(lives).collect();
                 let of_those = if living.is_empty() { all.into_iter().collect() } else { living };
+                // What goes to another Resource leaves the rest to be told apart, if there is any.
+                let free = |a: &&Address| !self.spoken_for.contains(a);
+                let left: Vec<&Address> = of_those.iter().copied().filter(free).collect();
+                let of_those = if left.is_empty() { of_those } else { left };
                 let first = at(InstanceKey::Index(0));
                 match of_those[..] {
                     [only] => vec![only.clone()],
