@@ -138,13 +138,14 @@ async fn a_record_that_cannot_be_read_disturbs_no_other() {
         state.intend(typical(number).into(), None).await.unwrap();
     }
     let other = Connection::open(folder.path().join("purlin.db")).unwrap();
-    other.execute("UPDATE record SET body = x'04ff' WHERE address = 'resource-1'", []).unwrap();
+    // A format that nobody has written yet.
+    other.execute("UPDATE record SET body = x'7fff' WHERE address = 'resource-1'", []).unwrap();
     other.execute("UPDATE record SET body = 'text' WHERE address = 'resource-2'", []).unwrap();
     let loaded = state.load_all().unwrap();
     assert_eq!(loaded.records.len(), 1);
     let told: Vec<_> = loaded.unreadable.iter().map(ToString::to_string).collect();
     expect![[r#"
-        the record of resource-1 cannot be read: it was written by a newer purlin (format 4, and this one reads formats up to 3) (hint: use the version that wrote it, or a later one)
+        the record of resource-1 cannot be read: it was written by a newer purlin (format 127, and this one reads formats up to 4) (hint: use the version that wrote it, or a later one)
         the record of resource-2 cannot be read: it is damaged: it is not even bytes (hint: restore it from a backup)"#]].assert_eq(&told.join("\n"));
 }
 
