@@ -19,7 +19,8 @@ use crate::plan::scene::{Id, Scene};
 /// For each ring the first object, in address order, whose new reference closes it.
 pub(super) fn refusals(scene: &Scene<'_>, drafts: &[Option<Draft>]) -> Vec<(Id, Block)> {
     let now = Now { scene, drafts };
-    if !(0..drafts.len()).any(|id| now.keeps_edges(id) && scene.used.of(id).next().is_some()) {
+    if !(0..drafts.len()).any(|id| (now.keeps_edges(id) || now.leaves_family(id)) && scene.used.of(id).next().is_some())
+    {
         return Vec::new();
     }
     let mut graph: DiGraph<(), ()> = DiGraph::new();
@@ -80,9 +81,16 @@ impl Now<'_, '_> {
                 || self.drafts[id].as_ref().is_some_and(Draft::is_blocked))
     }
 
+    /// Whether it is an instance that goes: it is part of its family until it has gone, and nobody who reads the family
+    /// waits for that.
+    fn leaves_family(&self, id: Id) -> bool {
+        let subject = self.scene.subjects[id];
+        !subject.wanted && subject.address.is_instance() && !self.scene.is_junction(id)
+    }
+
     /// Whether the edges of the record stay only until the object has changed.
     fn will_let_go(&self, id: Id, target: Id) -> bool {
-        let changes = !self.keeps_edges(id) && !self.scene.is_junction(id) && self.scene.subjects[id].wanted;
+        let changes = !self.keeps_edges(id) && !self.scene.is_junction(id);
         changes && !self.scene.wants.of(id).any(|wanted| wanted == target)
     }
 
@@ -90,9 +98,10 @@ impl Now<'_, '_> {
         let id = side.id();
         let both = || self.scene.wants.of(id).chain(self.scene.used.of(id));
         let after = |target: Id| if self.keeps_edges(target) { Side::Before(target) } else { Side::After(target) };
+        let member = |target: Id| if self.leaves_family(target) { Side::Before(target) } else { after(target) };
         match side {
             // A family is what its instances are, wanted or recorded.
-            Side::After(_) if self.scene.is_junction(id) => both().map(after).collect(),
+            Side::After(_) if self.scene.is_junction(id) => both().map(member).collect(),
             Side::After(_) if self.keeps_edges(id) => Vec::new(),
             // What is not wanted wants nothing: it goes, and its edges with it.
             Side::After(_) => self.scene.wants.of(id).map(after).collect(),
@@ -174,7 +183,8 @@ impl Now<'_, '_> {
         let from = side.id();
         let (dependent, dependency) = (self.scene.address(from), self.scene.address(to));
         if matches!(side, Side::Before(_)) && self.will_let_go(from, to) {
-            return format!("`{dependent}` uses `{dependency}` by its record, until it has changed");
+            let end = if self.scene.subjects[from].wanted { "changed" } else { "gone" };
+            return format!("`{dependent}` uses `{dependency}` by its record, until it has {end}");
         }
         if self.scene.running.contains_key(&from) {
             return format!("`{dependent}` uses `{dependency}`, until a step of it that is running has ended");

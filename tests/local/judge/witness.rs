@@ -115,6 +115,9 @@ impl Witness {
         let is_nobodys = |thing: &&Thing| thing.address == NOBODY || seen.forgotten.contains(&thing.id);
         let nobodys = ids(&things.iter().filter(is_nobodys).cloned().collect::<Vec<_>>());
         let adopted: BTreeSet<String> = known_ids(record).intersection(&nobodys).cloned().collect();
+        // What somebody else destroys after the plan is adopted all the same.
+        let lost = known_ids(record).into_iter().filter(|id| id.starts_with("stranger-"));
+        seen.adopted.extend(lost);
         seen.forgotten.retain(|id| !adopted.contains(id));
         seen.adopted.extend(adopted.iter().cloned());
         adopted
