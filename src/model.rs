@@ -20,7 +20,7 @@ pub(crate) mod suggest;
 pub mod value;
 pub mod version;
 
-pub use address::{Address, DeposedKey, InstanceKey};
+pub use address::{Address, DeposedKey, InstanceKey, of_name};
 pub use call::{DriverError, ErrorKind, ObjectState, PlanRequest, PlanResponse};
 pub use change::{Action, Change, Drift, Operation, ReplaceOrder, Step};
 pub use config_digest::ConfigDigest;

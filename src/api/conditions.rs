@@ -20,12 +20,21 @@ pub enum ConditionType {
     Drifted,
     /// The object is to be destroyed and must not be yet.
     DeletionBlocked,
+    /// The processes of a Provider reach whatever the controller can.
+    Unconfined,
 }
 
 impl ConditionType {
     /// Every type, in the order in which a status lists them.
-    pub const ALL: &[Self] =
-        &[Self::Ready, Self::Synced, Self::Reconciling, Self::Stalled, Self::Drifted, Self::DeletionBlocked];
+    pub const ALL: &[Self] = &[
+        Self::Ready,
+        Self::Synced,
+        Self::Reconciling,
+        Self::Stalled,
+        Self::Drifted,
+        Self::DeletionBlocked,
+        Self::Unconfined,
+    ];
 
     /// The CamelCase word that the API shows.
     pub fn as_str(self) -> &'static str {
@@ -36,6 +45,7 @@ impl ConditionType {
             Self::Stalled => "Stalled",
             Self::Drifted => "Drifted",
             Self::DeletionBlocked => "DeletionBlocked",
+            Self::Unconfined => "Unconfined",
         }
     }
 

@@ -133,6 +133,16 @@ impl Connection {
         all(&self.resources()).await
     }
 
+    /// A Resource, or a `DataSource` in the form of one, by its name as addresses have it.
+    async fn found(&self, address: &Address) -> anyhow::Result<Resource> {
+        let name = address.object_name();
+        let found = match address.is_data() {
+            false => self.resources().get_opt(name).await,
+            true => self.data_sources().get_opt(name).await.map(|found| found.as_ref().map(as_shown)),
+        };
+        found.map_err(explained)?.ok_or_else(|| missing(address))
+    }
+
     async fn all_data_sources(&self) -> anyhow::Result<Vec<DataSource>> {
         all(&self.data_sources()).await
     }
@@ -190,13 +200,7 @@ pub async fn resources(target: &Cluster, console: Console) -> anyhow::Result<Vec
 pub async fn resource(target: &Cluster, name: &str, console: Console) -> anyhow::Result<Resource> {
     let connection = Connection::announced(target, console).await?;
     let name = name.parse().map_or_else(|_| name.to_owned(), |address: Address| address.name.to_string());
-    let address = Address::single(name.as_str());
-    if address.is_data() {
-        let found = connection.data_sources().get_opt(address.object_name()).await.map_err(explained)?;
-        return found.as_ref().map(as_shown).ok_or_else(|| missing(&address));
-    }
-    let found = connection.resources().get_opt(&name).await.map_err(explained)?;
-    found.ok_or_else(|| missing(&address))
+    connection.found(&Address::single(name)).await
 }
 
 /// Reads Resources and records, and changes nothing. What the controller has under way is held.
@@ -407,14 +411,10 @@ pub async fn change(
 ) -> anyhow::Result<bool> {
     let connection = Connection::announced(target, console).await?;
     let address = Address::single(name);
-    let name = address.object_name();
-    let found = match address.is_data() {
-        false => connection.resources().get_opt(name).await,
-        true => connection.data_sources().get_opt(name).await.map(|found| found.map(|data| data.to_resource())),
-    };
-    let found = found.map_err(explained)?.ok_or_else(|| missing(&address))?;
+    let found = connection.found(&address).await?;
     let Some(patch) = patch(&found).map(Patch::Merge) else { return Ok(false) };
     let params = PatchParams { field_manager: Some("purlin-cli".to_owned()), ..PatchParams::default() };
+    let name = address.object_name();
     match address.is_data() {
         false => connection.resources().patch(name, &params, &patch).await.map(drop),
         true => connection.data_sources().patch(name, &params, &patch).await.map(drop),

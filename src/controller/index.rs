@@ -26,7 +26,7 @@ use std::sync::Arc;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use crate::load::{Config, Data, Instance};
-use crate::model::{Address, Stored, Value, Version};
+use crate::model::{Address, Stored, Value, Version, of_name};
 use crate::store::ResourceMeta;
 use crate::store::secrets::Family;
 
@@ -415,7 +415,7 @@ impl Index {
     fn resource_applied(&mut self, observed: Observed) {
         let Observed { instance, published, meta } = observed;
         let name = instance.address.name.clone();
-        for before in [&mut self.resources_before, &mut self.data_before].into_iter().flatten() {
+        if let Some(before) = self.unlisted(instance.address.is_data()) {
             before.remove(&name);
         }
         let has_record = self.addresses(&name).next().is_some();
@@ -574,7 +574,7 @@ impl Index {
             let settings = self.providers.config_of(instance).into_iter().flat_map(|config| config.references.iter());
             instance.references.iter().chain(settings).map(|r| &r.target.name).chain(before)
         });
-        let records = self.records.range(Address::single(name.clone())..).take_while(|(a, _)| a.name == *name);
+        let records = of_name(&self.records, name);
         let mut targets: BTreeSet<Arc<str>> = wanted.filter(|target| *target != name).cloned().collect();
         targets.extend(records.flat_map(|(_, stored)| used_names(stored)));
         self.links.set(name, targets);

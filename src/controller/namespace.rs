@@ -32,7 +32,7 @@ use self::moving::Moved;
 use self::planning::{Deferred, Planned};
 use self::progress::Adopted;
 use self::recovery::Recovered;
-use self::resources::{Followed, of_name};
+use self::resources::Followed;
 use self::settings::{Settings, SettingsDone};
 use self::tracked::Tracked;
 use super::context::Context;
@@ -40,7 +40,7 @@ use super::inputs::InputWatches;
 use super::settle::Settle;
 use super::world::Shared;
 use crate::execute::Run;
-use crate::model::Address;
+use crate::model::{Address, of_name};
 
 /// How many things that happened are taken in before the world is looked at again: enough to keep up with fast steps,
 /// few enough to notice a wake-up within a millisecond.

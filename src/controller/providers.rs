@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::api::{Patch, PatchParams};
 use kube::{Api, Client};
 use tokio::sync::mpsc;
@@ -15,6 +15,7 @@ use tokio::time::Instant;
 use super::lease::Leadership;
 use super::retry;
 use crate::api;
+use crate::api::conditions::{ConditionType, condition, merge};
 use crate::driver::{Driver, Preparation, ProviderFacts};
 use crate::install::Locked;
 use crate::load::ProviderSpec;
@@ -82,18 +83,10 @@ struct Pending {
 }
 
 /// What is said of a Provider where its processes reach whatever the controller can.
-fn unconfined(old: Option<&api::ProviderStatus>, generation: i64, clock: &dyn Clock) -> Condition {
-    let before = old.and_then(|old| old.conditions.iter().find(|one| one.type_ == "Unconfined"));
-    Condition {
-        type_: "Unconfined".to_owned(),
-        status: "True".to_owned(),
-        reason: Reason::NotConfined.as_str().to_owned(),
-        message: "the kernel has no Landlock (Linux 5.13 or newer, switched on), so the provider reaches whatever the \
-                  controller's Pod can: give the Pod nothing that it must not see"
-            .to_owned(),
-        observed_generation: Some(generation),
-        last_transition_time: before.map_or_else(|| Time(clock.now()), |before| before.last_transition_time.clone()),
-    }
+fn unconfined(generation: i64) -> Condition {
+    let message = "the kernel has no Landlock (Linux 5.13 or newer, switched on), so the provider reaches whatever the \
+                   controller's Pod can: give the Pod nothing that it must not see";
+    condition(ConditionType::Unconfined, "True", Reason::NotConfined, message, generation)
 }
 
 impl ProviderChecks {
@@ -184,16 +177,7 @@ impl ProviderChecks {
         let generation = object.metadata.generation.unwrap_or_default();
         let status = if reason == Reason::Available { "True" } else { "False" };
         let old = object.status.as_ref();
-        let before = old.and_then(|before| before.conditions.iter().find(|one| one.type_ == "Ready"));
-        let same = before.filter(|before| before.status == status);
-        let condition = Condition {
-            type_: "Ready".to_owned(),
-            status: status.to_owned(),
-            reason: reason.as_str().to_owned(),
-            message,
-            observed_generation: Some(generation),
-            last_transition_time: same.map_or_else(|| Time(self.clock.now()), |same| same.last_transition_time.clone()),
-        };
+        let ready = condition(ConditionType::Ready, status, reason, message, generation);
         // What was installed stays known while it cannot be used: it is what must be installed again.
         let known = old.cloned().unwrap_or_default();
         let count = |count: usize| i32::try_from(count).unwrap_or(i32::MAX);
@@ -207,8 +191,9 @@ impl ProviderChecks {
             },
             None => known,
         };
-        let exposed = (!self.confines).then(|| unconfined(old, generation, self.clock.as_ref()));
-        let conditions = std::iter::once(condition).chain(exposed).collect();
+        let exposed = (!self.confines).then(|| unconfined(generation));
+        let before = old.map(|old| old.conditions.as_slice()).unwrap_or_default();
+        let conditions = merge(before, [ready].into_iter().chain(exposed), self.clock.now());
         let status = api::ProviderStatus { observed_generation: generation, conditions, ..status };
         if old == Some(&status) {
             return Ok(());
@@ -242,20 +227,12 @@ mod tests {
 
     use super::*;
 
-    struct At(i64);
-
-    impl Clock for At {
-        fn now(&self) -> Timestamp {
-            Timestamp::from_second(self.0).unwrap_or_default()
-        }
-    }
-
     #[test]
     fn a_provider_that_is_not_confined_says_so_since_that_was_found() {
-        let first = unconfined(None, 1, &At(1));
+        let at = |second: i64| Timestamp::from_second(second).unwrap();
+        let first = merge(&[], [unconfined(1)], at(1)).remove(0);
         assert_eq!((first.status.as_str(), first.reason.as_str()), ("True", "NotConfined"));
-        let status = api::ProviderStatus { conditions: vec![first.clone()], ..api::ProviderStatus::default() };
-        let later = unconfined(Some(&status), 2, &At(2));
+        let later = merge(std::slice::from_ref(&first), [unconfined(2)], at(2)).remove(0);
         assert_eq!(later.last_transition_time, first.last_transition_time);
         assert_eq!(later.observed_generation, Some(2));
     }

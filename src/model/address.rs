@@ -1,5 +1,6 @@
 //! Addresses: `name`, `name[0]`, `name["key"]`, and the keys of deposed objects.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -146,6 +147,14 @@ impl<'de> Deserialize<'de> for Address {
         let text = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
         text.parse().map_err(serde::de::Error::custom)
     }
+}
+
+/// What a map has of a Resource of a name and of its instances, in order.
+pub fn of_name<'m, T>(
+    map: &'m BTreeMap<Address, T>,
+    name: &'m Arc<str>,
+) -> impl Iterator<Item = (&'m Address, &'m T)> + use<'m, T> {
+    map.range(Address::single(name.clone())..).take_while(move |(address, _)| address.name == *name)
 }
 
 /// The key of a deposed object: eight hexadecimal digits, as Terraform has them. Drawn by the caller.

@@ -20,6 +20,7 @@ use crate::api;
 use crate::load::{Config, Expansion, Family, Instance};
 use crate::model::{
     Address, Diagnostic, Diagnostics, InstanceKey, Reason, Record, Recorded, RecordedObject, Segment, Severity, Stored,
+    of_name,
 };
 
 /// One record that belongs to another address now.
@@ -337,9 +338,8 @@ impl<'a> Search<'a> {
         }
         let to = &family.shared.address;
         for from in family.shared.moved_from.iter() {
-            let all = self.recorded.range(Address::single(from.name.clone())..);
-            let of_name = all.map(|(address, _)| address).take_while(|address| address.name == from.name);
-            for address in of_name.filter(|address| from.key == InstanceKey::None || *address == from) {
+            let all = of_name(self.recorded, &from.name).map(|(address, _)| address);
+            for address in all.filter(|address| from.key == InstanceKey::None || *address == from) {
                 let message =
                     format!("it is to be moved to `{to}`, of which it is not known which objects it stands for");
                 let held = Held { reason: Reason::MoveBlocked, message };
@@ -352,8 +352,8 @@ impl<'a> Search<'a> {
     fn keep_all_named(&mut self, address: &Address, moved_from: &[Address]) {
         let recorded = self.recorded;
         for from in moved_from {
-            let all = recorded.range(Address::single(from.name.clone())..).map(|(address, _)| address);
-            for found in all.take_while(|found| found.name == from.name).filter(|found| !lives(self.config, found)) {
+            let all = of_name(recorded, &from.name).map(|(address, _)| address);
+            for found in all.filter(|found| !lives(self.config, found)) {
                 self.keep(
                     found,
                     &format!("`{address}` seems to say that it was `{found}`, in a way that nobody can read"),
@@ -496,11 +496,8 @@ fn redirection(dependency: &Address, moves: &[Move], recorded: &Recorded) -> Opt
         return Some(vec![one.from.clone()]);
     }
     let forth = || moves.iter().filter(|one| !one.back && one.from != one.to);
-    let is_of_name = |address: &Address| address.name == dependency.name;
-    let is_recorded = |(address, stored): (&Address, &Stored)| {
-        is_of_name(address) && (stored.record.has_objects() || stored.record.intent.is_some())
-    };
-    if forth().any(|one| one.to == *dependency) && !recorded.iter().any(is_recorded) {
+    let holds = |(_, stored): (&Address, &Stored)| stored.record.has_objects() || stored.record.intent.is_some();
+    if forth().any(|one| one.to == *dependency) && !of_name(recorded, &dependency.name).any(holds) {
         // It named what was not there, which has nothing to do with what comes there now.
         return Some(Vec::new());
     }
@@ -518,7 +515,7 @@ fn redirection(dependency: &Address, moves: &[Move], recorded: &Recorded) -> Opt
     if !forth().any(|one| leaves(one) || joins(one)) {
         return None;
     }
-    let all = recorded.keys().filter(|address| address.name == dependency.name);
+    let all = of_name(recorded, &dependency.name).map(|(address, _)| address);
     let places: Vec<Address> = all
         .filter_map(|address| {
             // What comes to this name by a move was no part of the family.

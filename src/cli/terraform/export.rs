@@ -21,7 +21,7 @@ use crate::cty::Type;
 use crate::driver::provider::ForeignObject;
 use crate::driver::{kubernetes_object, terraform_data};
 use crate::model::{
-    Address, DeposedKey, InstanceKey, ObjectStatus, ProviderUse, Record, Recorded, RecordedObject, Value,
+    Address, DeposedKey, InstanceKey, ObjectStatus, ProviderUse, Record, Recorded, RecordedObject, Value, of_name,
 };
 use crate::process::{Random as _, SystemRandom, private_file};
 
@@ -101,7 +101,7 @@ struct Exporter<'a> {
     recorded: &'a Recorded,
 }
 
-impl<'a> Exporter<'a> {
+impl Exporter<'_> {
     /// The entries of one resource: one for each configuration of a provider that its objects have.
     fn resources(&self, type_name: &str, name: &str, records: &[&Record]) -> anyhow::Result<Vec<String>> {
         let mut by_provider: BTreeMap<String, Vec<String>> = BTreeMap::new();
@@ -188,18 +188,14 @@ impl<'a> Exporter<'a> {
             if !names.insert(address.name.clone()) {
                 continue;
             }
-            let current = self.of_name(&address.name).filter_map(|record| record.current.as_ref());
+            let current =
+                of_name(self.recorded, &address.name).filter_map(|(_, stored)| stored.record.current.as_ref());
             open.extend(current.flat_map(|object| object.dependencies.iter().cloned()));
         }
         names.remove(&record.address.name);
-        let known = names.iter().flat_map(|name| self.of_name(name));
+        let known = names.iter().flat_map(|name| of_name(self.recorded, name)).map(|(_, stored)| &stored.record);
         let known = known.filter(|record| *record.type_name != *kubernetes_object::TYPE_NAME);
         known.map(|record| format!("{}.{}", record.type_name, name(&record.address.name))).collect()
-    }
-
-    fn of_name<'n>(&self, name: &'n Arc<str>) -> impl Iterator<Item = &'a Record> + use<'a, 'n> {
-        let from = self.recorded.range(Address::single(name.clone())..);
-        from.map(|(_, stored)| stored.record.as_ref()).take_while(move |record| record.address.name == *name)
     }
 }
 

@@ -20,7 +20,8 @@ impl Index {
         }
     }
 
-    fn unlisted(&mut self, data: bool) -> &mut Option<BTreeSet<Arc<str>>> {
+    /// What is not listed again yet; `None` when they are not being listed.
+    pub(super) fn unlisted(&mut self, data: bool) -> &mut Option<BTreeSet<Arc<str>>> {
         if data { &mut self.data_before } else { &mut self.resources_before }
     }
 

@@ -10,7 +10,7 @@ use crate::api;
 use crate::load::expression::Scope;
 use crate::load::{Config, Instance, Provided, ProviderConfig, ProviderSpec, Unsettled, provider};
 use crate::model::{
-    Address, Diagnostic, Diagnostics, InstanceKey, ProviderUse, Reading, Reason, Severity, Value, Version,
+    Address, Diagnostic, Diagnostics, InstanceKey, ProviderUse, Reading, Reason, Severity, Value, Version, of_name,
 };
 
 /// What was read of data sources.
@@ -277,8 +277,7 @@ impl AsRecorded<'_> {
     }
 
     fn members<'m>(&'m self, name: &'m Arc<str>) -> Vec<&'m Address> {
-        let read = self.readings.range(Address::single(name.clone())..).map(|(address, _)| address);
-        self.index.addresses(name).chain(read.take_while(|address| address.name == *name)).collect()
+        self.index.addresses(name).chain(of_name(self.readings, name).map(|(address, _)| address)).collect()
     }
 }
 

@@ -5,11 +5,10 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::ObjectReference;
 use tokio::time::Instant;
 
-use super::resources::of_name;
 use super::{Chore, NamespaceTask};
 use crate::controller::retry;
 use crate::controller::summarize::Note;
-use crate::model::Address;
+use crate::model::{Address, of_name};
 use crate::store::secrets::record_name;
 
 impl NamespaceTask {

@@ -8,14 +8,13 @@ use jiff::Timestamp;
 use tokio::time::Instant;
 
 use super::NamespaceTask;
-use super::resources::of_name;
 use crate::controller::context::Context;
 use crate::controller::guard::Guard;
 use crate::controller::index::Index;
 use crate::execute::{self, Adoption, Consulted, Engine};
 use crate::graph;
 use crate::load::{self, Config};
-use crate::model::{Action, Address, Reason, Recorded, Step, Version};
+use crate::model::{Action, Address, Reason, Recorded, Step, Version, of_name};
 use crate::plan::moves::Move;
 use crate::plan::{Held, Plan, PlanOptions, Refresh, RunningStep};
 

@@ -8,13 +8,12 @@ use kube::{Api, ResourceExt};
 use tokio::time::Instant;
 
 use super::NamespaceTask;
-use super::resources::of_name;
 use super::tracked::Hold;
 use crate::api;
 use crate::controller::context::Context;
 use crate::execute::{Recovery, recover};
 use crate::load::{self, Instance};
-use crate::model::{Address, InstanceKey, Reason, Stored};
+use crate::model::{Address, InstanceKey, Reason, Stored, of_name};
 use crate::plan::Held;
 use crate::store::secrets::Patience;
 

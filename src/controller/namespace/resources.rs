@@ -17,7 +17,7 @@ use crate::controller::summarize::{
 };
 use crate::controller::watch::published;
 use crate::load::{Config, Expansion, Instance, Members};
-use crate::model::{Action, Address, InstanceKey, Reason, Step};
+use crate::model::{Action, Address, InstanceKey, Reason, Step, of_name};
 
 /// A step or a wait that lasts longer gets one status in between.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -68,14 +68,6 @@ impl Followed {
     fn has_keys(&self) -> bool {
         self.shared.repetition.as_ref().is_some_and(|repetition| repetition.repeat.is_some())
     }
-}
-
-/// What a map has of the instances of a Resource.
-pub(super) fn of_name<'m, T>(
-    map: &'m BTreeMap<Address, T>,
-    name: &'m Arc<str>,
-) -> impl Iterator<Item = (&'m Address, &'m T)> + use<'m, T> {
-    map.range(Address::single(name.clone())..).take_while(move |(address, _)| address.name == *name)
 }
 
 /// How many objects a Resource stands for.

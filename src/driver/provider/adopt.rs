@@ -90,13 +90,7 @@ impl Providers {
         let known = json::decode(object.attributes.as_bytes(), schema.ty(), json::Unsupported::LeaveOut);
         let known = known.map_err(|error| told::unreadable("the state", &error))?;
         let value = cty::to_engine(&schema.block, &known);
-        let arguments = match cty::configured(&schema.block, &value, Closeness::Whole) {
-            EngineValue::Map(all) => {
-                let known = all.iter().filter(|(name, _)| written.contains(*name));
-                EngineValue::map(known.map(|(name, value)| (name.clone(), value.clone())))
-            }
-            other => other,
-        };
+        let arguments = only(written, cty::configured(&schema.block, &value, Closeness::Whole));
         Ok((value, arguments))
     }
 
@@ -162,14 +156,13 @@ impl Object<'_> {
             let message = format!("the provider does not make a `{own}` of a `{type_name}`{why}");
             DriverError { kind: ErrorKind::Terminal, message, path: None, hint: None }
         };
-        let source_provider = match &object.provider {
-            Some(used) => used.provider.source.to_string(),
-            None if type_name == terraform_data::TYPE_NAME => terraform_data::PROVIDER.to_owned(),
+        let (source_provider, source) = match &object.provider {
+            Some(used) => (used.provider.source.to_string(), ForeignObject::of(object)?),
+            None if type_name == terraform_data::TYPE_NAME => {
+                let plain = RecordedObject { private: Arc::from([]), ..object.clone() };
+                (terraform_data::PROVIDER.to_owned(), ForeignObject::of(&plain)?)
+            }
             None => return Err(no_way("")),
-        };
-        let source = match &object.provider {
-            Some(_) => ForeignObject::of(object)?,
-            None => ForeignObject::of(&RecordedObject { private: Arc::from([]), ..object.clone() })?,
         };
         let asked = MoveResourceState {
             source_provider,
@@ -199,10 +192,7 @@ impl Object<'_> {
         written: Option<&BTreeSet<Arc<str>>>,
     ) -> Result<Reconstructed, DriverError> {
         let candidates = match (written, cty::configured(&self.kind.schema.block, value, Closeness::Whole)) {
-            (Some(written), EngineValue::Map(all)) => {
-                let known = all.iter().filter(|(name, _)| written.contains(*name));
-                vec![EngineValue::map(known.map(|(name, value)| (name.clone(), value.clone())))]
-            }
+            (Some(written), all @ EngineValue::Map(_)) => vec![only(written, all)],
             _ => self.candidates(value).await?,
         };
         let mut first = None;
@@ -244,4 +234,11 @@ impl Object<'_> {
         let marked = cty::to_engine(&self.kind.schema.block, &config.unknown_as_null());
         Ok(Some(cty::configured(&self.kind.schema.block, &marked, Closeness::Whole)))
     }
+}
+
+/// The arguments that were written, of all those of a configuration.
+fn only(written: &BTreeSet<Arc<str>>, config: EngineValue) -> EngineValue {
+    let EngineValue::Map(all) = &config else { return config };
+    let known = all.iter().filter(|(name, _)| written.contains(*name));
+    EngineValue::map(known.map(|(name, value)| (name.clone(), value.clone())))
 }
