@@ -14,6 +14,7 @@ pub mod kubernetes_object;
 pub mod scripted;
 pub mod provider;
 pub mod terraform_data;
+mod warnings;
 
 use std::sync::Arc;
 
@@ -33,6 +34,7 @@ pub use published_files::PublishedFiles;
 pub use registry::Registry;
 pub use scripted::Scripted;
 pub use terraform_data::TerraformData;
+pub use warnings::Warnings;
 
 /// Everything a call needs besides its values.
 #[derive(Clone, Debug)]
@@ -51,6 +53,8 @@ pub struct CallContext {
     pub deadline: Timestamp,
     /// The id of the operation, for drivers that leave it at the object; empty for reads and plans.
     pub operation_id: Arc<str>,
+    /// Takes what the driver warns of, whatever becomes of the call. Paths are below `spec.config`.
+    pub warnings: Warnings,
 }
 
 impl CallContext {
@@ -97,8 +101,6 @@ pub struct ApplyResponse {
     pub unsettled: bool,
     /// A create came back early because we asked for that ([`Driver::stop`]): the object may be complete all the same.
     pub interrupted: bool,
-    /// What the driver warns of, whatever became of the call.
-    pub warnings: Diagnostics,
     /// The object was looked up after a create that was cut, so it need not be what was planned.
     pub found: bool,
 }
@@ -380,6 +382,7 @@ mod tests {
             service_account: "deployer".into(),
             deadline: crate::process::Clock::now(&crate::process::SystemClock) + jiff::SignedDuration::from_secs(20),
             operation_id: "op-1".into(),
+            warnings: super::Warnings::default(),
         }
     }
 

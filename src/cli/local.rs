@@ -268,7 +268,8 @@ pub async fn settle_open_intents(engine: &Engine, situation: &mut Situation) -> 
     let open: Vec<(Stored, Option<Arc<Instance>>)> =
         open.map(|(address, stored)| (stored.clone(), situation.config.resource(address).cloned())).collect();
     let mut retries = BTreeMap::new();
-    for (address, recovery) in settle(engine, open).await {
+    for Settled { address, recovery, warnings } in settle(engine, open).await {
+        situation.problems.extend(warnings);
         match recovery {
             Recovery::Settled(stored) => drop(situation.recorded.insert(address, stored)),
             Recovery::Erased => drop(situation.recorded.remove(&address)),
@@ -281,11 +282,22 @@ pub async fn settle_open_intents(engine: &Engine, situation: &mut Situation) -> 
     retries
 }
 
+/// What became of an open intent.
+pub struct Settled {
+    /// Whose it was.
+    pub address: Address,
+    /// What recovery came to.
+    pub recovery: Recovery,
+    /// What was warned of meanwhile.
+    pub warnings: Diagnostics,
+}
+
 /// Settles open intents, several at once. We hold the lock of the state file, so whoever wrote them is gone.
-pub async fn settle(engine: &Engine, open: Vec<(Stored, Option<Arc<Instance>>)>) -> Vec<(Address, Recovery)> {
+pub async fn settle(engine: &Engine, open: Vec<(Stored, Option<Arc<Instance>>)>) -> Vec<Settled> {
     let settled = stream::iter(open).map(|(stored, instance)| async move {
-        let recovery = execute::recover(engine, &stored, instance.as_deref(), HolderState::Gone).await;
-        (stored.record.address.clone(), recovery)
+        let recovered = execute::recover(engine, &stored, instance.as_deref(), HolderState::Gone).await;
+        let (recovery, warnings) = recovered;
+        Settled { address: stored.record.address.clone(), recovery, warnings }
     });
     settled.buffer_unordered(RECOVERIES).collect().await
 }

@@ -1,6 +1,6 @@
 //! What a run tells while it runs: JSON lines, plain lines, or a live picture.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io::{self, BufWriter, Write};
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use super::json::{self, DiagnosticEvent, StepEvent, SummaryEvent};
 use super::live::Live;
 use super::output::{Console, Paint};
 use crate::execute::{HookNote, Progress, ProgressKind, Summary};
-use crate::model::{Diagnostic, Operation, Reason, Recorded, Step};
+use crate::model::{Address, Diagnostic, Operation, Reason, Recorded, Step};
 use crate::process::{Clock as _, SystemClock};
 
 /// Tells what happens, and counts it.
@@ -19,6 +19,8 @@ pub struct Reporter {
     paint: Paint,
     started: HashMap<Step, Timestamp>,
     summary: Summary,
+    /// What drivers have warned of: they say it again whenever they are asked.
+    warned: HashSet<(Option<Address>, String)>,
 }
 
 /// Where it is told. Errors of standard output are ignored: a run goes on when nobody reads any more, since its
@@ -46,7 +48,7 @@ impl Reporter {
     }
 
     fn new(sink: Sink, paint: Paint) -> Self {
-        Self { sink, paint, started: HashMap::new(), summary: Summary::default() }
+        Self { sink, paint, started: HashMap::new(), summary: Summary::default(), warned: HashSet::new() }
     }
 
     /// What has been counted so far.
@@ -64,8 +66,17 @@ impl Reporter {
         matches!(self.sink, Sink::Live(_))
     }
 
+    /// Whether something is to be told: what drivers warn of only once.
+    pub fn is_news(&mut self, diagnostic: &Diagnostic) -> bool {
+        diagnostic.reason != Reason::ProviderWarning
+            || self.warned.insert((diagnostic.address.clone(), diagnostic.summary.clone()))
+    }
+
     /// Tells about problems found before anything ran (JSON only; text has them on standard error).
     pub fn diagnostics(&mut self, diagnostics: &[Diagnostic]) {
+        for diagnostic in diagnostics {
+            self.is_news(diagnostic);
+        }
         if let Sink::Json(out) = &mut self.sink {
             for diagnostic in diagnostics {
                 let _ = json::line(out, &DiagnosticEvent::new(diagnostic));
@@ -77,6 +88,9 @@ impl Reporter {
     /// Tells about one event. The records are those after it.
     pub fn event(&mut self, progress: &Progress, records: &Recorded) {
         count(&mut self.summary, progress);
+        if matches!(&progress.kind, ProgressKind::Warning(warning) if !self.is_news(warning)) {
+            return;
+        }
         if let Sink::Json(out) = &mut self.sink {
             match &progress.kind {
                 ProgressKind::Hook(note) => {

@@ -26,7 +26,9 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use jiff::SignedDuration;
 
-use super::{ApplyRequest, ApplyResponse, CallContext, CreateRecovery, Driver, Expected, Preparation, ProviderFacts};
+use super::{
+    ApplyRequest, ApplyResponse, CallContext, CreateRecovery, Driver, Expected, Preparation, ProviderFacts, Warnings,
+};
 use crate::model::{
     Diagnostics, DriverError, ErrorKind, ObjectState, PlanRequest, PlanResponse, Provider, ProviderUse, RecordedObject,
     Schema, Secrets, Value,
@@ -164,7 +166,8 @@ impl Providers {
         let client = lease.within(left.unsigned_abs());
         let (plans_destroys, generates_config) = (served.plans_destroys(), served.generates_config());
         let stopped = &self.stopped;
-        Ok(Object { client, _lease: lease, mask, kind, plans_destroys, generates_config, context, stopped })
+        let said = Warnings::default();
+        Ok(Object { client, _lease: lease, mask, kind, plans_destroys, generates_config, context, said, stopped })
     }
 
     /// A turn to make a call once more that failed because the process ended; `None` when it failed otherwise. There is
@@ -287,6 +290,7 @@ impl Driver for Providers {
                     called.hush(Some(&request.config), request.prior.as_deref());
                     let mut response = called.apply(request).await;
                     called.mask.remember(Secrets::of(response.object.iter().map(|object| &object.value)));
+                    called.hand_on_warnings();
                     response.error = response.error.map(|error| called.mask.error(error));
                     response
                 }

@@ -19,8 +19,8 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 
 use crate::model::{
-    AttributeType, Diagnostics, DriverError, ErrorKind, ObjectState, Path, PlanRequest, PlanResponse, Provider,
-    RecordedObject, Schema, Value,
+    AttributeType, Diagnostic, Diagnostics, DriverError, ErrorKind, ObjectState, Path, PlanRequest, PlanResponse,
+    Provider, Reason, RecordedObject, Schema, Severity, Value,
 };
 
 use super::hook::{HookCall, HookOutcome, HookRunner};
@@ -74,6 +74,11 @@ impl Scripted {
         loop {
             match self.world.next_answer(&context.address, operation) {
                 Answer::Hold(gate) => self.world.pass(&gate, &context.address).await,
+                Answer::Warn(message) => {
+                    let warning = Diagnostic::general(Reason::ProviderWarning, message);
+                    context.warnings.add(Diagnostic { severity: Severity::Warning, ..warning });
+                    return Answer::Ok;
+                }
                 answer => return answer,
             }
         }

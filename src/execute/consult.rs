@@ -180,7 +180,7 @@ async fn answer(engine: &Engine, config: &Config, recorded: &Recorded, ask: Ask)
             path: None,
             hint: None,
         };
-        return (ask.id, Reply::Object(Err(error), Arc::from("")));
+        return (ask.id, Reply::Object(Vec::new(), Err(error), Arc::from("")));
     };
     let _places = take_places(engine, &ask.type_name, ask.provider.as_deref()).await;
     let call = Call {
@@ -198,19 +198,16 @@ async fn answer(engine: &Engine, config: &Config, recorded: &Recorded, ask: Ask)
         Question::Import(request) => match driver.configuration(&context).await {
             Ok(configuration) => {
                 let found = found(driver.as_ref(), &context, &request).await;
-                Reply::Object(found.map(checked_object), configuration)
+                looked(&context, found, configuration, read_by)
             }
-            Err(error) => Reply::Object(Err(error), Arc::from("")),
+            Err(error) => Reply::Object(Vec::new(), Err(error), Arc::from("")),
         },
         Question::Read(object) => match driver.configuration(&context).await {
             Ok(configuration) => {
                 let read = driver.read(&context, &object).await;
-                let read = read
-                    .map(checked_object)
-                    .map_err(|error| Secrets::of(read_by().into_iter().chain([&object.value])).error(error));
-                Reply::Object(read, configuration)
+                looked(&context, read, configuration, || read_by().into_iter().chain([&object.value]).collect())
             }
-            Err(error) => Reply::Object(Err(error), Arc::from("")),
+            Err(error) => Reply::Object(Vec::new(), Err(error), Arc::from("")),
         },
         Question::Copies(record) => Reply::Copies(publish::has_drifted(engine, &record).await),
         Question::Plan(request) => {
@@ -223,6 +220,20 @@ async fn answer(engine: &Engine, config: &Config, recorded: &Recorded, ask: Ask)
         }
     };
     (ask.id, reply)
+}
+
+/// The reply to whoever looks for an object, without what must not be told of it: what is sensitive in `known`, which is
+/// asked for only when there is something to tell, and in what was found.
+fn looked<'a>(
+    context: &CallContext,
+    found: Result<Option<ObjectState>, DriverError>,
+    configuration: Arc<str>,
+    known: impl Fn() -> Vec<&'a Value>,
+) -> Reply {
+    let found = found.map(checked_object);
+    let own = found.iter().flatten().map(|object| &object.value);
+    let warnings = mask::diagnostics(context.warnings.take(), || Secrets::of(known().into_iter().chain(own)));
+    Reply::Object(warnings, found.map_err(|error| Secrets::of(known()).error(error)), configuration)
 }
 
 /// What the expressions of an object read, as it is recorded: a part of what they give may be quoted, and only the whole
@@ -314,13 +325,11 @@ pub(super) async fn validate_and_plan<'a>(
     if found.iter().any(|diagnostic| diagnostic.severity == Severity::Error) {
         return (found, Ok(None));
     }
-    let answer = driver.plan(context, request).await.map(|mut answer| {
-        let mut warnings = std::mem::take(&mut answer.warnings);
-        // Providers of the second SDK say the same of a configuration once more.
-        warnings.retain(|warning| !found.contains(warning));
-        found.extend(mask::diagnostics(warnings, secrets));
-        answer
-    });
+    let answer = driver.plan(context, request).await;
+    let mut warnings = mask::diagnostics(context.warnings.take(), secrets);
+    // Providers of the second SDK say the same of a configuration once more.
+    warnings.retain(|warning| !found.contains(warning));
+    found.extend(warnings);
     (found, answer.map(Some).map_err(|error| secrets().error(error)))
 }
 
@@ -334,7 +343,7 @@ pub(super) async fn read_data<'a>(
     read_by: &(dyn Fn() -> Vec<&'a Value> + Sync),
 ) -> (Diagnostics, Result<Option<Value>, DriverError>) {
     let secrets = || mask::secrets(driver, context, config, None, &read_by());
-    let (found, expected) = match driver.expect_data(context, config).await {
+    let (mut found, expected) = match driver.expect_data(context, config).await {
         Ok((found, expected)) => (mask::diagnostics(found, secrets), expected),
         Err(error) => return (Vec::new(), Err(secrets().error(error))),
     };
@@ -342,6 +351,10 @@ pub(super) async fn read_data<'a>(
         return (found, Ok(None));
     }
     let value = if read { driver.read_data(context, config).await } else { Ok(expected) };
+    let warnings = mask::diagnostics(context.warnings.take(), secrets);
+    let mut warnings = mask::diagnostics(warnings, || Secrets::of(value.iter()));
+    warnings.retain(|warning| !found.contains(warning));
+    found.extend(warnings);
     (found, value.map(Some).map_err(|error| secrets().error(error)))
 }
 

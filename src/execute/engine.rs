@@ -8,7 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 use tokio::sync::Semaphore;
 
 use crate::driver::hook::{HookRunner, NoHooks};
-use crate::driver::{CallContext, Driver, Registry};
+use crate::driver::{CallContext, Driver, Registry, Warnings};
 use crate::execute::Journal;
 use crate::load::Instance;
 use crate::model::{Address, Holder, ProviderUse, Schema};
@@ -126,6 +126,7 @@ impl Engine {
             service_account: Arc::clone(call.service_account),
             deadline: after(self.clock.now(), timeout),
             operation_id: Arc::from(""),
+            warnings: Warnings::default(),
         }
     }
 }

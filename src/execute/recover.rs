@@ -8,12 +8,13 @@ use jiff::Timestamp;
 use super::engine::{Call, after, service_account};
 use super::failure::Failure;
 use super::hooks::{self, Concerning};
-use super::step::{Fate, Removed, Unfinished, call, call_destroy, settle_create, settle_destroy, write_result};
-use crate::driver::{ApplyRequest, ApplyResponse, CallContext, CreateRecovery, Driver};
+use super::step::{Fate, Removed, Unfinished, call, call_destroy, settle_create, settle_destroy, told, write_result};
+use crate::driver::{ApplyRequest, ApplyResponse, CallContext, CreateRecovery, Driver, Warnings};
 use crate::execute::Engine;
 use crate::load::{Instance, Timeouts};
 use crate::model::{
-    DriverError, Intent, ObjectState, Operation, PlannedObject, Reason, Record, RecordedObject, Stored, Value,
+    Diagnostics, DriverError, Intent, ObjectState, Operation, PlannedObject, Reason, Record, RecordedObject, Secrets,
+    Stored, Value,
 };
 use crate::plan::hooks::before_destroy;
 use crate::plan::{GONE_ELSEWHERE, Held};
@@ -105,46 +106,27 @@ fn is_unclaimed_first_create(record: &Record, intent: &Intent, instance: Option<
     !record.has_objects() && intent.epoch == 1 && instance.is_some_and(unclaimed)
 }
 
-/// Settles the open intent of a record. Calls the driver when needed, and writes the outcome.
-pub async fn recover(engine: &Engine, stored: &Stored, instance: Option<&Instance>, holder: HolderState) -> Recovery {
+/// Settles the open intent of a record. Calls the driver when needed, and writes the outcome. Gives what the driver has
+/// warned of as well.
+pub async fn recover(
+    engine: &Engine,
+    stored: &Stored,
+    instance: Option<&Instance>,
+    holder: HolderState,
+) -> (Recovery, Diagnostics) {
     let record = &stored.record;
     let Some(intent) = record.intent.as_deref() else {
-        return Recovery::Settled(stored.clone());
+        return (Recovery::Settled(stored.clone()), Vec::new());
     };
     let Some(driver) = engine.drivers.get(&record.type_name) else {
         let message = format!("no driver serves the type `{}` of the record", record.type_name);
-        return Recovery::Held(Held { reason: Reason::UnknownType, message }, None);
+        return (Recovery::Held(Held { reason: Reason::UnknownType, message }, None), Vec::new());
     };
-    let now = engine.clock.now();
-    let latest = after(intent.deadline, engine.limits.lease_duration);
-    let may_run_until = (holder == HolderState::Unknown && now < latest).then_some(latest);
-    let attempt = Attempt { engine, stored, intent, instance, driver: driver.as_ref() };
-    match meaning(record, intent, instance, may_run_until, driver.create_recovery()) {
-        Meaning::Busy(until) => {
-            let message = format!(
-                "another process started to {} this object at {} and may still do so until {until}",
-                intent.operation.as_str(),
-                intent.started
-            );
-            Recovery::Held(Held { reason: Reason::OperationInProgress, message }, Some(until))
-        }
-        Meaning::NeverCalled => attempt.forget_intent_of_nothing().await,
-        Meaning::Unwanted => Recovery::Held(
-            Held {
-                reason: Reason::Abandoned,
-                message: "its creation was cut off and its Resource is gone; it is settled when the Resource is back"
-                    .into(),
-            },
-            None,
-        ),
-        Meaning::Repeat => attempt.repeat_create().await,
-        Meaning::Find => attempt.find_created().await,
-        Meaning::AskPerson => attempt.ask_person().await,
-        Meaning::HooksCut => attempt.close().await,
-        Meaning::ReadUpdated => attempt.read_updated().await,
-        Meaning::FinishDestroy => attempt.finish_destroy().await,
-        Meaning::ReadDestroyed => attempt.read_destroyed().await,
-    }
+    let warnings = Warnings::default();
+    let attempt = Attempt { engine, stored, intent, instance, driver: driver.as_ref(), warnings };
+    let recovery = attempt.settle_intent(holder).await;
+    attempt.warnings.mask(|| attempt.secrets(&recovery));
+    (recovery, told(&record.address, attempt.warnings.take()))
 }
 
 /// What became of the hooks before a destroy that was cut.
@@ -162,9 +144,53 @@ struct Attempt<'a> {
     intent: &'a Intent,
     instance: Option<&'a Instance>,
     driver: &'a dyn Driver,
+    /// What the driver warns of.
+    warnings: Warnings,
 }
 
 impl Attempt<'_> {
+    async fn settle_intent(&self, holder: HolderState) -> Recovery {
+        let Self { engine, intent, .. } = self;
+        let latest = after(intent.deadline, engine.limits.lease_duration);
+        let may_run_until = (holder == HolderState::Unknown && engine.clock.now() < latest).then_some(latest);
+        let recovery = self.driver.create_recovery();
+        match meaning(&self.stored.record, intent, self.instance, may_run_until, recovery) {
+            Meaning::Busy(until) => {
+                let message = format!(
+                    "another process started to {} this object at {} and may still do so until {until}",
+                    intent.operation.as_str(),
+                    intent.started
+                );
+                Recovery::Held(Held { reason: Reason::OperationInProgress, message }, Some(until))
+            }
+            Meaning::NeverCalled => self.forget_intent_of_nothing().await,
+            Meaning::Unwanted => {
+                let message =
+                    "its creation was cut off and its Resource is gone; it is settled when the Resource is back";
+                Recovery::Held(Held { reason: Reason::Abandoned, message: message.into() }, None)
+            }
+            Meaning::Repeat => self.repeat_create().await,
+            Meaning::Find => self.find_created().await,
+            Meaning::AskPerson => self.ask_person().await,
+            Meaning::HooksCut => self.close().await,
+            Meaning::ReadUpdated => self.read_updated().await,
+            Meaning::FinishDestroy => self.finish_destroy().await,
+            Meaning::ReadDestroyed => self.read_destroyed().await,
+        }
+    }
+
+    /// What must not be told: what is sensitive in the object as it was, was to be and is now.
+    fn secrets(&self, recovery: &Recovery) -> Secrets {
+        let planned = self.intent.planned.iter().flat_map(|planned| [&planned.config, &planned.planned]);
+        let now = match recovery {
+            Recovery::Settled(stored) => Some(&stored.record),
+            Recovery::Erased | Recovery::Held(..) => None,
+        };
+        let objects = [Some(&self.stored.record), now].into_iter().flatten();
+        let objects = objects.flat_map(|record| record.current.iter().chain(record.deposed.values()));
+        Secrets::of(planned.chain(objects.map(|object| &object.value)).chain(self.read()))
+    }
+
     async fn forget_intent_of_nothing(&self) -> Recovery {
         let mut record = self.stored.record.as_ref().clone();
         record.intent = None;
@@ -431,6 +457,7 @@ impl Attempt<'_> {
             service_account: service_account(self.instance, &object.service_account),
         };
         let context = self.engine.call_context(&call, timeout);
-        CallContext { operation_id: Arc::clone(&self.intent.operation_id), ..context }
+        let (operation_id, warnings) = (Arc::clone(&self.intent.operation_id), self.warnings.clone());
+        CallContext { operation_id, warnings, ..context }
     }
 }

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use super::engine::{Call, after, service_account};
 use super::{mask, publish};
-use crate::driver::{ApplyRequest, ApplyResponse, CallContext, Driver};
+use crate::driver::{ApplyRequest, ApplyResponse, CallContext, Driver, Warnings};
 use crate::execute::failure::{Failure, below_config};
 use crate::execute::{Engine, HookNote, JournalError};
 use crate::load::expression::Scope;
@@ -49,7 +49,7 @@ pub(crate) struct StepTask {
     /// What became of hooks.
     pub notes: Mutex<Vec<HookNote>>,
     /// What the driver has warned of.
-    pub warnings: Mutex<Diagnostics>,
+    pub warnings: Warnings,
 }
 
 /// How a step ended.
@@ -133,7 +133,7 @@ impl StepTask {
             Err(unfinished) => (unfinished.fate, Some(unfinished.failure)),
         };
         let notes = self.notes.into_inner().unwrap_or_default();
-        let warnings = self.warnings.into_inner().unwrap_or_default();
+        let warnings = told(&self.step.address, self.warnings.take());
         StepEnd { step: self.step, fate, failure, notes, warnings }
     }
 
@@ -142,19 +142,6 @@ impl StepTask {
         if let Ok(mut known) = self.notes.lock() {
             known.extend(notes);
         }
-    }
-
-    /// The response, of whose warnings the end of the step tells.
-    fn heard(&self, mut response: ApplyResponse) -> ApplyResponse {
-        let below = |mut warning: Diagnostic| {
-            warning.path = warning.path.as_ref().map(below_config);
-            warning.address = Some(self.step.address.clone());
-            warning
-        };
-        if let Ok(mut known) = self.warnings.lock() {
-            known.extend(std::mem::take(&mut response.warnings).into_iter().map(below));
-        }
-        response
     }
 
     /// An earlier step of this object has ended and its result could not be recorded.
@@ -228,7 +215,8 @@ impl StepTask {
             service_account: service_account(self.instance.as_deref(), &object.service_account),
         };
         let operation_id = intent.map_or_else(|| Arc::from(""), |intent| Arc::clone(&intent.operation_id));
-        CallContext { operation_id, ..self.engine.call_context(&call, timeout) }
+        let warnings = self.warnings.clone();
+        CallContext { operation_id, warnings, ..self.engine.call_context(&call, timeout) }
     }
 
     /// Whether the Resource does not carry our finalizer and annotation, so that a write without a call must put them there.
@@ -286,6 +274,16 @@ fn unsettled(step: &Step) -> Failure {
     Failure { reason: Reason::OperationInProgress, message, retryable: true }
 }
 
+/// The warnings of calls about an object.
+pub(crate) fn told(address: &Address, warnings: Diagnostics) -> Diagnostics {
+    let of_object = |warning: Diagnostic| Diagnostic {
+        path: warning.path.as_ref().map(below_config),
+        address: Some(address.clone()),
+        ..warning
+    };
+    warnings.into_iter().map(of_object).collect()
+}
+
 /// Calls the driver: the one place that changes anything outside.
 /// `read` is what the expressions of the object have read.
 pub(crate) async fn call(
@@ -299,7 +297,7 @@ pub(crate) async fn call(
     let mut response = driver.apply(context, request).await;
     let own = [Some(&config), planned.as_ref(), prior.as_ref().map(|object| &object.value)];
     let secrets = || Secrets::of(own.into_iter().flatten().chain(read.iter().copied()));
-    response.warnings = mask::diagnostics(response.warnings, secrets);
+    context.warnings.mask(secrets);
     response.error = response.error.map(|error| secrets().error(error));
     response
 }

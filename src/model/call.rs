@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Diagnostics, Path, RecordedObject, Value};
+use super::{Path, RecordedObject, Value};
 
 /// What `plan` is asked.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,8 +35,6 @@ pub struct PlanResponse {
     /// The driver has checked the plan by the rules of its protocol, which know more than values tell: against the
     /// configuration, the prior object and the plan before, and which attributes force a replacement.
     pub checked: bool,
-    /// What the provider warns of, with paths below `spec.config`.
-    pub warnings: Diagnostics,
 }
 
 /// An object as a driver reports it.

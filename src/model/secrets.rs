@@ -22,7 +22,7 @@ const LINE: usize = 8;
 const SPELLED: usize = 6;
 
 /// Sensitive texts and numbers, longest first, so that no part of one stays.
-#[derive(Clone, Default)]
+#[derive(Clone, Default, PartialEq, Eq)]
 pub struct Secrets(Vec<String>);
 
 impl Secrets {

@@ -52,15 +52,15 @@ pub enum Question {
 /// The reply to a question of the same kind.
 #[derive(Clone, Debug)]
 pub enum Reply {
-    /// To `Import` and `Read`: `None` when there is no such object. And under which configuration of the provider it was
-    /// looked for.
-    Object(Result<Option<ObjectState>, DriverError>, Arc<str>),
+    /// To `Import` and `Read`: warnings, and `None` when there is no such object. And under which configuration of the
+    /// provider it was looked for.
+    Object(Diagnostics, Result<Option<ObjectState>, DriverError>, Arc<str>),
     /// To `Copies`.
     Copies(bool),
-    /// To `Plan`: what the check found, and the answer if the check found no error.
+    /// To `Plan`: what the check found, with the warnings of planning, and the answer if the check found no error.
     Planned(Diagnostics, Result<Option<PlanResponse>, DriverError>),
-    /// To `Data`: what the check found, and what was read if the check found no error. It has unknown places when it was
-    /// not read.
+    /// To `Data`: what the check found, with the warnings of reading, and what was read if the check found no error. It has
+    /// unknown places when it was not read.
     Data(Diagnostics, Result<Option<Value>, DriverError>),
 }
 

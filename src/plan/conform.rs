@@ -19,12 +19,14 @@ pub(super) fn below_config(path: &Path) -> Path {
     whole
 }
 
-/// Problems found below `spec.config`, as problems of the instance.
+/// Problems found below `spec.config`, as problems of the instance. What a provider warns of may concern no field.
 pub(super) fn located(instance: &Instance, mut problems: Diagnostics) -> Diagnostics {
     for problem in &mut problems {
         problem.address = Some(instance.address.clone());
         problem.source = problem.source.take().or_else(|| instance.source.clone());
-        problem.path = Some(below_config(&problem.path.take().unwrap_or_default()));
+        if problem.path.is_some() || problem.reason != Reason::ProviderWarning {
+            problem.path = Some(below_config(&problem.path.take().unwrap_or_default()));
+        }
     }
     problems
 }

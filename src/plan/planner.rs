@@ -181,6 +181,7 @@ impl<'a> Planner<'a> {
                     next = wanted::evaluate(&seen, self.evaluator, id, &mut progress);
                 }
                 Next::Decided(mut draft) => {
+                    draft.diagnostics.append(&mut progress.heard);
                     let seen = Seen { scene: &self.scene, drafts: &self.drafts };
                     wanted::confirm(&seen, id, &mut draft);
                     publish::look(&seen, id, progress.copies_drifted, &mut draft);

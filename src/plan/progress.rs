@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 
+use super::conform::below_config;
 use super::draft::{Block, Draft};
 use super::scene::{Id, Scene};
 use super::seen::Seen;
 use super::{Mode, Question, Refresh, Reply, data, drift, ignore, leaving, marks, preflight, wanted};
 use crate::load::{DriftAction, ImportRequest};
 use crate::model::{
-    DeposedKey, Diagnostic, Drift, DriverError, ErrorKind, ObjectState, ObjectStatus, Path, PlanResponse, ProviderUse,
-    Reason, RecordedObject, Schema, Value,
+    DeposedKey, Diagnostic, Diagnostics, Drift, DriverError, ErrorKind, ObjectState, ObjectStatus, Path, PlanResponse,
+    ProviderUse, Reason, RecordedObject, Schema, Value,
 };
 
 /// What a question is about.
@@ -87,7 +88,9 @@ pub(super) struct Progress {
     /// The data source was read.
     pub data_read: bool,
     /// Warnings on the way.
-    pub diagnostics: Vec<Diagnostic>,
+    pub diagnostics: Diagnostics,
+    /// What was warned of while it was looked for.
+    pub heard: Diagnostics,
 }
 
 impl Progress {
@@ -142,12 +145,16 @@ impl Progress {
     /// Takes a reply.
     pub fn take_reply(&mut self, scene: &Scene<'_>, id: Id, topic: Topic, reply: Reply) -> Next {
         match (topic, reply) {
-            (Topic::Import, Reply::Object(result, configuration)) => self.take_import(scene, id, result, configuration),
+            (Topic::Import, Reply::Object(warnings, result, configuration)) => {
+                self.hear(scene, id, warnings);
+                self.take_import(scene, id, result, configuration)
+            }
             (Topic::Plan, Reply::Planned(diagnostics, result)) => {
                 wanted::take_plan(scene, id, self, diagnostics, result)
             }
             (Topic::Data, Reply::Data(diagnostics, result)) => data::take(scene, id, self, diagnostics, result),
-            (Topic::Current | Topic::Leftover(_), Reply::Object(result, configuration)) => {
+            (Topic::Current | Topic::Leftover(_), Reply::Object(warnings, result, configuration)) => {
+                self.hear(scene, id, warnings);
                 self.take_read(scene, id, topic, result, &configuration);
                 self.one_read_less(scene, id)
             }
@@ -161,6 +168,18 @@ impl Progress {
                 decided(Draft::blocked(Block::broken(fault), scene.subjects[id].current()))
             }
         }
+    }
+
+    /// What was warned of while the object was looked for, whatever is decided about it.
+    fn hear(&mut self, scene: &Scene<'_>, id: Id, warnings: Diagnostics) {
+        let subject = scene.subjects[id];
+        let source = subject.instance.and_then(|instance| instance.source.clone());
+        self.heard.extend(warnings.into_iter().map(|warning| Diagnostic {
+            address: Some(subject.address.clone()),
+            path: warning.path.as_ref().map(below_config),
+            source: source.clone(),
+            ..warning
+        }));
     }
 
     fn one_read_less(&mut self, scene: &Scene<'_>, id: Id) -> Next {

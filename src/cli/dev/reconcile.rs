@@ -65,7 +65,7 @@ pub struct Reconciler {
     unusable: BTreeMap<Address, Held>,
     /// When those of them whose open operation could not be settled are tried again.
     retries: BTreeMap<Address, Instant>,
-    recovering: JoinSet<Vec<(Address, Recovery)>>,
+    recovering: JoinSet<Vec<local::Settled>>,
     /// The namespace that the state file serves.
     namespace: String,
     run: Run,
@@ -207,10 +207,11 @@ impl Reconciler {
     }
 
     /// Takes in what recovery came to. What is settled is planned like anything else.
-    fn settled(&mut self, settled: Result<Vec<(Address, Recovery)>, JoinError>) -> Option<Because> {
+    fn settled(&mut self, settled: Result<Vec<local::Settled>, JoinError>) -> Option<Because> {
         let now = Instant::now();
         let mut released = false;
-        for (address, recovery) in settled.unwrap_or_default() {
+        for local::Settled { address, recovery, warnings } in settled.unwrap_or_default() {
+            self.warn(warnings);
             match recovery {
                 Recovery::Settled(stored) => drop(self.run.records_mut().insert(address.clone(), stored)),
                 Recovery::Erased => drop(self.run.records_mut().remove(&address)),
@@ -359,10 +360,15 @@ impl Reconciler {
         Ok(Some(String::from_utf8_lossy(&text).trim_end().to_owned()))
     }
 
+    fn warn(&mut self, mut found: Diagnostics) {
+        found.retain(|one| self.reporter.is_news(one));
+        self.console.diagnostics(&found);
+    }
+
     /// Problems are told once, not with every plan.
     fn tell(&mut self, diagnostics: Diagnostics, text: Option<&str>, at_rest: Option<&str>) {
         let news: Diagnostics = diagnostics.iter().filter(|found| !self.told.contains(found)).cloned().collect();
-        self.console.diagnostics(&news);
+        self.warn(news);
         self.told = diagnostics;
         for note in text.into_iter().chain(at_rest) {
             self.reporter.note(note);

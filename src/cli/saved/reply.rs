@@ -168,7 +168,6 @@ impl Kept for PlanResponse {
             identity: answer.identity.as_deref().map(recall_value).transpose().ok()?,
             tells: answer.tells,
             checked: answer.checked,
-            warnings: Vec::new(),
         })
     }
 }
@@ -256,15 +255,7 @@ mod tests {
         let state = Some(ObjectState { value: value.clone(), private: private.clone(), identity: identity.clone() });
         assert_eq!(Option::<ObjectState>::recall(&state.keep().unwrap()).unwrap(), state);
         let requires_replace = vec![Path::default().name("rule").index(0).name("port")];
-        let answer = PlanResponse {
-            planned: value,
-            requires_replace,
-            private,
-            identity,
-            tells: false,
-            checked: false,
-            warnings: Vec::new(),
-        };
+        let answer = PlanResponse { planned: value, requires_replace, private, identity, tells: false, checked: false };
         let recalled = PlanResponse::recall(&answer.keep().unwrap()).unwrap();
         assert_eq!(format!("{recalled:?}"), format!("{answer:?}"));
         let address = "web[0]".parse().unwrap();

@@ -14,7 +14,7 @@ use super::state::{Object, ProviderAddress, Resource, State};
 use crate::cli::failure::Failure;
 use crate::cty::{self, Type, json};
 use crate::driver::provider::ForeignObject;
-use crate::driver::{CallContext, Driver as _, Preparation, Providers, terraform_data};
+use crate::driver::{CallContext, Driver as _, Preparation, Providers, Warnings, terraform_data};
 use crate::model::{Address, DeposedKey, DriverError, InstanceKey, ObjectStatus, Path, RecordedObject, Segment, Value};
 use crate::process::{Clock as _, SystemClock};
 
@@ -227,6 +227,7 @@ impl Gatherer<'_> {
             service_account: "".into(),
             deadline: now.checked_add(LIMIT).unwrap_or(now),
             operation_id: "".into(),
+            warnings: Warnings::default(),
         }
     }
 }

@@ -300,7 +300,7 @@ impl NamespaceTask {
     }
 
     /// What a provider warns of is told once for each generation of the Resource.
-    fn tell_advice(&mut self, address: &Address, advice: &[&Diagnostic]) {
+    pub(super) fn tell_advice(&mut self, address: &Address, advice: &[&Diagnostic]) {
         let Some(tracked) = self.tracked.get_mut(address).filter(|_| !advice.is_empty()) else { return };
         let generation = tracked.instance.as_ref().map_or(0, |instance| instance.generation);
         if tracked.advised.0 != generation {

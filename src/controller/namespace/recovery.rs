@@ -13,7 +13,7 @@ use crate::api;
 use crate::controller::context::Context;
 use crate::execute::{Recovery, recover};
 use crate::load::{self, Instance};
-use crate::model::{Address, InstanceKey, Reason, Stored, of_name};
+use crate::model::{Address, Diagnostics, InstanceKey, Reason, Stored, of_name};
 use crate::plan::Held;
 use crate::store::secrets::Patience;
 
@@ -21,6 +21,7 @@ use crate::store::secrets::Patience;
 pub(super) struct Recovered {
     address: Address,
     outcome: Recovery,
+    warnings: Diagnostics,
 }
 
 impl NamespaceTask {
@@ -41,16 +42,17 @@ impl NamespaceTask {
             self.shared.index().begin(&address);
             let (context, namespace) = (self.context.clone(), self.shared.name().clone());
             self.recoveries.spawn(async move {
-                let outcome = settle(&context, &namespace, &stored).await;
-                Recovered { address, outcome }
+                let (outcome, warnings) = settle(&context, &namespace, &stored).await;
+                Recovered { address, outcome, warnings }
             });
         }
     }
 
     /// Takes in what a recovery came to; the object is planned again.
     pub(super) fn take_recovery(&mut self, recovered: Recovered) {
-        let Recovered { address, outcome } = recovered;
+        let Recovered { address, outcome, warnings } = recovered;
         let now = Instant::now();
+        self.tell_advice(&address, &warnings.iter().collect::<Vec<_>>());
         self.recovering.remove(&address);
         match &outcome {
             Recovery::Settled(stored) => drop(self.run.records_mut().insert(address.clone(), stored.clone())),
@@ -84,8 +86,8 @@ impl NamespaceTask {
 
 /// Settles one intent. What the Resource looks like is read from the server itself: whether a call was ever made is
 /// told by marks on it, which a watch may deliver late.
-async fn settle(context: &Context, namespace: &Arc<str>, stored: &Stored) -> Recovery {
-    let Some(intent) = &stored.record.intent else { return Recovery::Settled(stored.clone()) };
+async fn settle(context: &Context, namespace: &Arc<str>, stored: &Stored) -> (Recovery, Diagnostics) {
+    let Some(intent) = &stored.record.intent else { return (Recovery::Settled(stored.clone()), Vec::new()) };
     let now = context.engine.clock.now();
     let holder = context.holders.state(intent, now).await;
     match live_instance(context, namespace, &stored.record.address).await {
@@ -93,7 +95,7 @@ async fn settle(context: &Context, namespace: &Arc<str>, stored: &Stored) -> Rec
         Err(error) => {
             let message = format!("an operation was cut off, and the Resource cannot be read to settle it: {error}");
             let again = now.saturating_add(jiff::SignedDuration::from_secs(5)).unwrap_or(now);
-            Recovery::Held(Held { reason: Reason::OperationInProgress, message }, Some(again))
+            (Recovery::Held(Held { reason: Reason::OperationInProgress, message }, Some(again)), Vec::new())
         }
     }
 }

@@ -143,10 +143,8 @@ impl Object<'_> {
         }
         let answer = self.client.upgrade_resource_identity(&self.context.type_name, *version, RawState(bytes)).await;
         let Some(answer) = answer.map_err(|error| told::failed(&error))? else { return Ok(None) };
-        match told::error(&answer.diagnostics) {
-            Some(error) => Err(error),
-            None => Ok(answer.identity),
-        }
+        self.hear(answer.diagnostics)?;
+        Ok(answer.identity)
     }
 
     /// An object of another type, of this provider or another, as one of this type.
@@ -175,9 +173,7 @@ impl Object<'_> {
         };
         let answer = self.client.move_resource_state(asked).await.map_err(|error| told::failed(&error))?;
         let answer = answer.ok_or_else(|| no_way(""))?;
-        if let Some(error) = told::error(&answer.diagnostics) {
-            return Err(no_way(&format!(": {}", error.message)));
-        }
+        self.hear(answer.diagnostics).map_err(|error| no_way(&format!(": {}", error.message)))?;
         let state = self.decode(&answer.state, "the state that it has taken over")?;
         if state.is_null() {
             return Err(no_way(": it made nothing of it"));

@@ -4,7 +4,7 @@ use super::object::{Object, refuse_deferred};
 use super::told;
 use crate::cty;
 use crate::driver::Expected;
-use crate::model::{DriverError, Value};
+use crate::model::{DriverError, Secrets, Value};
 
 impl Object<'_> {
     /// Checks the configuration of a data source, and says what reading it will give.
@@ -25,9 +25,7 @@ impl Object<'_> {
         let config = self.encode(&self.conformed(config)?)?;
         let answer = self.client.read_data_source(&self.context.type_name, config).await;
         let answer = answer.map_err(|error| told::failed(&error))?;
-        if let Some(error) = told::error(&answer.diagnostics) {
-            return Err(error);
-        }
+        self.hear(answer.diagnostics)?;
         refuse_deferred(answer.deferred.is_some())?;
         let state = self.decode(&answer.state, "what it has read")?;
         if state.is_null() {
@@ -36,6 +34,8 @@ impl Object<'_> {
         if state.has_unknown() {
             return Err(told::fault("the provider left places of what it has read unknown"));
         }
-        Ok(cty::to_engine(block, &cty::normalized(block, &state)))
+        let read = cty::to_engine(block, &cty::normalized(block, &state));
+        self.mask.remember(Secrets::of([&read]));
+        Ok(read)
     }
 }

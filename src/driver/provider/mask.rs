@@ -30,6 +30,9 @@ impl ProcessMask {
             return;
         }
         let mut recent = lock(&self.recent);
+        if recent.contains(&secrets) {
+            return;
+        }
         if recent.len() >= REMEMBERED {
             recent.pop_front();
         }

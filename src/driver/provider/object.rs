@@ -8,13 +8,12 @@ use super::private::{Kept, Planned, Told};
 use super::schema::ResourceType;
 use super::told;
 use crate::cty::{self, DynamicTypes, Type, Value, json, msgpack};
-use crate::driver::{ApplyRequest, ApplyResponse, CallContext};
+use crate::driver::{ApplyRequest, ApplyResponse, CallContext, Warnings};
 use crate::model::{
-    DriverError, ErrorKind, ObjectState, PlanRequest, PlanResponse, RecordedObject, Secrets, Severity,
-    Value as EngineValue,
+    DriverError, ErrorKind, ObjectState, PlanRequest, PlanResponse, RecordedObject, Secrets, Value as EngineValue,
 };
 use crate::plugin::{
-    Applied, ApplyResourceChange, Client, Encoded, ImportResourceState, Lease, Msgpack, PlanResourceChange,
+    Applied, ApplyResourceChange, Client, Diagnostic, Encoded, ImportResourceState, Lease, Msgpack, PlanResourceChange,
     PluginError, RawState, ReadResource,
 };
 
@@ -34,6 +33,8 @@ pub(super) struct Object<'a> {
     pub generates_config: bool,
     /// Whose call it is.
     pub context: &'a CallContext,
+    /// What it has warned of, as it said it.
+    pub said: Warnings,
     /// All calls were asked to end early.
     pub stopped: &'a AtomicBool,
 }
@@ -63,9 +64,23 @@ impl Object<'_> {
         self.mask.remember(Secrets::of(&values));
     }
 
-    /// The result without what must not be told.
+    /// The result of a call without what must not be told. Its warnings go to whoever made it.
     pub fn masked<T>(&self, result: Result<T, DriverError>) -> Result<T, DriverError> {
+        self.hand_on_warnings();
         result.map_err(|error| self.mask.error(error))
+    }
+
+    /// The warnings go to whoever made the call, without what must not be told: by now all is known that the answers hold.
+    pub fn hand_on_warnings(&self) {
+        let said = self.said.take().into_iter();
+        said.for_each(|warning| self.context.warnings.add(self.mask.diagnostic(warning)));
+    }
+
+    /// Takes what the provider says beside an answer: warnings are kept, and the first error is given.
+    pub(super) fn hear(&self, said: Vec<Diagnostic>) -> Result<(), DriverError> {
+        let error = told::error(&said);
+        told::warnings(said).into_iter().for_each(|warning| self.said.add(warning));
+        error.map_or(Ok(()), Err)
     }
 
     fn masked_all(&self, found: crate::model::Diagnostics) -> crate::model::Diagnostics {
@@ -101,9 +116,7 @@ impl Object<'_> {
             prior_identity: prior.identity,
         };
         let answer = self.client.plan_resource_change(asked).await.map_err(|error| told::failed(&error))?;
-        if let Some(error) = told::error(&answer.diagnostics) {
-            return Err(error);
-        }
+        self.hear(answer.diagnostics)?;
         refuse_deferred(answer.deferred.is_some())?;
         let planned = self.decode(&answer.state, "the planned state")?;
         if planned.is_null() {
@@ -130,7 +143,6 @@ impl Object<'_> {
             identity: None,
             tells,
             checked: true,
-            warnings: self.masked_all(told::warnings(answer.diagnostics)),
         })
     }
 
@@ -181,23 +193,10 @@ impl Object<'_> {
         }
     }
 
-    /// What an apply came to, with what the provider warns of.
-    fn applied(&self, prior: &Prior, plan: &Planned, mut answer: Applied) -> ApplyResponse {
-        let warnings = self.warnings(&mut answer);
-        ApplyResponse { warnings, ..self.changed(prior, plan, answer) }
-    }
-
-    fn warnings(&self, answer: &mut Applied) -> crate::model::Diagnostics {
-        let (warnings, errors) =
-            std::mem::take(&mut answer.diagnostics).into_iter().partition(|one| one.severity == Severity::Warning);
-        answer.diagnostics = errors;
-        self.masked_all(told::warnings(warnings))
-    }
-
-    /// The state counts before anything that was said: what was made is recorded.
-    fn changed(&self, prior: &Prior, plan: &Planned, answer: Applied) -> ApplyResponse {
+    /// What an apply came to. The state counts before anything that was said: what was made is recorded.
+    fn applied(&self, prior: &Prior, plan: &Planned, answer: Applied) -> ApplyResponse {
         let block = &self.kind.schema.block;
-        let mut error = told::error(&answer.diagnostics);
+        let mut error = self.hear(answer.diagnostics).err();
         let state = match self.decode(&answer.state, "the state of the object") {
             Ok(state) => state,
             // Something may have been made, and nobody can tell what.
@@ -242,16 +241,13 @@ impl Object<'_> {
             Err(error) => return refused(error),
         };
         match self.client.apply_resource_change(asked).await {
-            Ok(mut answer) => {
-                let warnings = self.warnings(&mut answer);
-                ApplyResponse { warnings, ..self.destroyed(answer) }
-            }
+            Ok(answer) => self.destroyed(answer),
             Err(error) => unanswered(&error),
         }
     }
 
     fn destroyed(&self, answer: Applied) -> ApplyResponse {
-        let error = told::error(&answer.diagnostics);
+        let error = self.hear(answer.diagnostics).err();
         let left = match self.decode(&answer.state, "the state of the object") {
             Ok(left) => left,
             Err(fault) => return ApplyResponse { unsettled: true, ..refused(error.unwrap_or(fault)) },
@@ -286,9 +282,7 @@ impl Object<'_> {
                 prior_identity: identity.clone(),
             };
             let answer = self.client.plan_resource_change(asked).await.map_err(|error| told::failed(&error))?;
-            if let Some(error) = told::error(&answer.diagnostics) {
-                return Err(error);
-            }
+            self.hear(answer.diagnostics)?;
             refuse_deferred(answer.deferred.is_some())?;
             if !self.decode(&answer.state, "the planned state")?.is_null() {
                 return Err(told::fault("the provider planned an object when it was asked to destroy one"));
@@ -324,9 +318,7 @@ impl Object<'_> {
             identity: prior.identity,
         };
         let answer = self.client.read_resource(asked).await.map_err(|error| told::failed(&error))?;
-        if let Some(error) = told::error(&answer.diagnostics) {
-            return Err(error);
-        }
+        self.hear(answer.diagnostics)?;
         refuse_deferred(answer.deferred.is_some())?;
         let state = self.decode(&answer.state, "the state of the object")?;
         if state.is_null() {
@@ -362,9 +354,7 @@ impl Object<'_> {
     async fn imported(&self, asked: ImportResourceState) -> Result<Option<ObjectState>, DriverError> {
         let answer = self.client.import_resource_state(&self.context.type_name, asked).await;
         let answer = answer.map_err(|error| told::failed(&error))?;
-        if let Some(error) = told::error(&answer.diagnostics) {
-            return Err(error);
-        }
+        self.hear(answer.diagnostics)?;
         refuse_deferred(answer.deferred.is_some())?;
         let mut found = answer.objects.into_iter().filter(|object| *object.type_name == *self.context.type_name);
         let (Some(object), None) = (found.next(), found.next()) else {
@@ -407,9 +397,7 @@ impl Object<'_> {
     pub(super) async fn upgrade(&self, version: i64, raw: RawState, what: &str) -> Result<Value, DriverError> {
         let answer = self.client.upgrade_resource_state(&self.context.type_name, version, raw).await;
         let answer = answer.map_err(|error| told::failed(&error))?;
-        if let Some(error) = told::error(&answer.diagnostics) {
-            return Err(error);
-        }
+        self.hear(answer.diagnostics)?;
         let state = self.decode(&answer.state, "the upgraded state")?;
         if state.is_null() {
             return Err(told::fault(format!("the provider made nothing of {what}")));
@@ -473,13 +461,11 @@ impl Object<'_> {
         };
         let identity = identity.filter(|identity| !matches!(identity, EngineValue::Null));
         let dynamic = DynamicTypes::of(state, self.kind.schema.ty());
+        let value = cty::to_engine(&self.kind.schema.block, state);
+        self.mask.remember(Secrets::of([&value]));
         let identity_version =
             self.kind.identity.as_ref().filter(|_| identity.is_some()).map_or(0, |(version, _)| *version);
-        Ok(ObjectState {
-            value: cty::to_engine(&self.kind.schema.block, state),
-            private: Kept { private, dynamic, identity_version, told }.encode(),
-            identity,
-        })
+        Ok(ObjectState { value, private: Kept { private, dynamic, identity_version, told }.encode(), identity })
     }
 
     pub(super) fn conformed(&self, config: &EngineValue) -> Result<Value, DriverError> {

@@ -67,6 +67,8 @@ pub enum Answer {
     Hold(String),
     /// Read: somebody has removed the object.
     Lose,
+    /// All goes well, and something is warned of.
+    Warn(String),
     /// Plan: a planned value that is neither the configured nor the prior one.
     InvalidPlan,
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use petgraph::graph::NodeIndex;
 
 use super::{Adoption, Known};
+use crate::driver::Warnings;
 use crate::execute::Engine;
 use crate::execute::step::{StepScope, StepTask};
 use crate::graph::{Finished, Outcome, Walk};
@@ -162,7 +163,7 @@ impl Batch {
             prepared: self.prepared.get(&step.address).cloned(),
             scope,
             notes: std::sync::Mutex::default(),
-            warnings: std::sync::Mutex::default(),
+            warnings: Warnings::default(),
         }
     }
 

@@ -49,7 +49,7 @@ async fn create(task: &StepTask) -> Result<Fate, Unfinished> {
 
     let context = task.context(&prepared.recorded, timeout, before.record.intent.as_deref());
     let request = ApplyRequest { prior: None, config: last.config, planned: Some(last.planned), private: last.private };
-    let response = task.heard(call(driver.as_ref(), &context, request, &task.read()).await);
+    let response = call(driver.as_ref(), &context, request, &task.read()).await;
     let (generation, requested) = task
         .instance
         .as_deref()

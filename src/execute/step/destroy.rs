@@ -41,7 +41,7 @@ pub(super) async fn run(task: &StepTask) -> Result<Fate, Unfinished> {
 
     hooks::before_destroy(task, &before, &object, hooks).await?;
     let context = task.context(&object, timeout, before.record.intent.as_deref());
-    let response = task.heard(call_destroy(task.driver()?.as_ref(), &context, object).await);
+    let response = call_destroy(task.driver()?.as_ref(), &context, object).await;
     settle_destroy(&task.engine, &before, removed, response).await
 }
 

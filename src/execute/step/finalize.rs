@@ -65,9 +65,10 @@ fn wanted(task: &StepTask) -> Result<&Instance, Failure> {
 
 async fn plan_again(task: &StepTask, prepared: &Prepared, request: PlanRequest) -> Result<PlanResponse, Failure> {
     let context = task.context(&prepared.recorded, task.timeouts().read, None);
-    let (mut found, answer) = validate_and_plan(task.driver()?.as_ref(), &context, request, &|| task.read()).await;
-    if let Some(at) = found.iter().position(|diagnostic| diagnostic.severity == Severity::Error) {
-        let problem = found.swap_remove(at);
+    let (found, answer) = validate_and_plan(task.driver()?.as_ref(), &context, request, &|| task.read()).await;
+    let (errors, warnings): (Vec<_>, Vec<_>) = found.into_iter().partition(|one| one.severity == Severity::Error);
+    warnings.into_iter().for_each(|warning| task.warnings.add(warning));
+    if let Some(problem) = errors.into_iter().next() {
         let path = problem.path.as_ref().map(below_config);
         return Err(Diagnostic { path, ..problem }.into());
     }

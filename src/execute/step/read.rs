@@ -19,7 +19,9 @@ pub(super) async fn run(task: &StepTask) -> Result<Fate, Unfinished> {
     let schema = context.schema(driver.as_ref()).ok_or_else(missing)?;
     let config = data_config(instance, &schema, &task.scope).map_err(first)?;
     let (found, answer) = read_data(driver.as_ref(), &context, &config, true, &|| task.read()).await;
-    if let Some(problem) = found.into_iter().find(|problem| problem.severity == Severity::Error) {
+    let (errors, warnings): (Vec<_>, Vec<_>) = found.into_iter().partition(|one| one.severity == Severity::Error);
+    warnings.into_iter().for_each(|warning| task.warnings.add(warning));
+    if let Some(problem) = errors.into_iter().next() {
         let path = problem.path.as_ref().map(below_config);
         return Err(Failure::from(Diagnostic { path, ..problem }).into());
     }

@@ -42,7 +42,7 @@ pub(super) async fn run(task: &StepTask) -> Result<Fate, Unfinished> {
         planned: Some(last.planned),
         private: last.private,
     };
-    let response = task.heard(call(driver.as_ref(), &context, request, &task.read()).await);
+    let response = call(driver.as_ref(), &context, request, &task.read()).await;
     settle_update(task, &before, response, timeout).await
 }
 

@@ -47,6 +47,7 @@ pub(super) fn plan(world: &World) -> Plan {
         for ask in asks {
             let reply = match &ask.question {
                 Question::Read(object) => Reply::Object(
+                    Vec::new(),
                     Ok(Some(ObjectState {
                         value: object.value.clone(),
                         private: object.private.clone(),
@@ -56,7 +57,7 @@ pub(super) fn plan(world: &World) -> Plan {
                 ),
                 Question::Copies(_) => Reply::Copies(false),
                 Question::Data { config, .. } => Reply::Data(Vec::new(), Ok(Some(config.clone()))),
-                Question::Import(_) => Reply::Object(Ok(None), "".into()),
+                Question::Import(_) => Reply::Object(Vec::new(), Ok(None), "".into()),
                 Question::Plan(request) => {
                     let id = request.prior.as_ref().and_then(|prior| prior.value.get("id")).cloned();
                     let planned = request.config.with("id", id.unwrap_or(Value::Unknown));

@@ -323,6 +323,7 @@ impl World {
                 let state =
                     |value| ObjectState { value, private: object.private.clone(), identity: object.identity.clone() };
                 Reply::Object(
+                    Vec::new(),
                     match said.and_then(|said| said.split_once('=').or(Some((said, "")))) {
                         Some(("gone", _)) => Ok(None),
                         Some(("unreadable", _)) => Err(failed("no connection")),
@@ -349,7 +350,7 @@ impl World {
                 self.asked.borrow_mut().push(format!("import {}", ask.address));
                 let value = Value::map([("id", Value::from(id.to_string().as_str())), ("input", Value::from(1))]);
                 let state = ObjectState { value, private: Arc::new([]), identity: None };
-                Reply::Object(Ok((said != Some("missing")).then_some(state)), "".into())
+                Reply::Object(Vec::new(), Ok((said != Some("missing")).then_some(state)), "".into())
             }
             Question::Plan(request) => {
                 let new = if request.prior.is_some() { "change" } else { "new" };

@@ -79,7 +79,7 @@ fn warnings_of_a_provider_are_told_at_the_object() {
     let plan = bench.sandbox.json(&["plan", "-f", "files", "-o", "json"]);
     let warning = &plan["diagnostics"][0];
     assert_eq!((warning["severity"].as_str(), warning["address"].as_str()), (Some("warning"), Some("bad")), "{plan}");
-    assert_eq!(warning["summary"], "spec.config: It might have failed: but it did not");
+    assert_eq!(warning["summary"], "It might have failed: but it did not");
     let ran = bench.sandbox.run(&["apply", "-f", "files", "--yes"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert!(ran.stderr.contains("It might have failed: but it did not"), "{}", ran.stderr);
@@ -91,6 +91,47 @@ fn warnings_of_a_provider_are_told_at_the_object() {
     let ran = bench.sandbox.run(&["destroy", "-f", "files", "--yes"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert!(ran.stdout.contains("bad: warning: It might have failed: but it did not"), "{}", ran.stdout);
+}
+
+#[test]
+fn warnings_of_readings_are_told_and_no_warning_tells_a_secret() {
+    let bench = Bench::new("corner");
+    let gossip = |secret: &str, more: &str| {
+        let data = format!(
+            "---\napiVersion: purlin.dev/v1alpha1\nkind: DataSource\nmetadata: {{ name: seen }}\nspec: {{ type: corner_gossip, config: {{ secret: {secret} }} }}\n"
+        );
+        bench.resources(&[("told", &format!("type: corner_gossip, config: {{ secret: {secret} }} {more}"))]);
+        bench.sandbox.write("files/data.yaml", &data);
+    };
+    let masked = "I should not say: secret <(sensitive)>, token <(sensitive)>";
+    // Everything that is printed by the way.
+    let run = |args: &[&str]| {
+        let ran = bench.sandbox.run(args);
+        let told = format!("{}{}", ran.stdout, ran.stderr);
+        assert_eq!(ran.code, Some(0), "{told}");
+        assert!(!told.contains("canary"), "{told}");
+        told
+    };
+    gossip("canary-one", "");
+    let told = run(&["apply", "-f", "files", "--yes"]);
+    assert!(told.contains(&format!("told: warning: {masked}")), "{told}");
+    assert!(told.contains(&format!("data.seen: {masked}")), "{told}");
+    // A reading finds a secret that nobody knew before.
+    let id = bench.objects().remove(0);
+    fs::write(bench.sandbox.path("world").join(&id), "canary-of-somebody-else").unwrap();
+    let plan = run(&["plan", "-f", "files", "-o", "json"]);
+    assert!(plan.contains(&format!("\"summary\":\"{masked}\"")), "{plan}");
+    run(&["apply", "-f", "files", "--yes"]);
+    gossip("canary-two", "");
+    run(&["apply", "-f", "files", "--yes", "-o", "json"]);
+    run(&["plan", "-f", "files", "--refresh-only"]);
+    // It is gone, and the one that is looked for instead is there.
+    run(&["state", "rm", "told", "--state", "purlin.db", "--yes"]);
+    gossip("canary-two", &format!(", import: {{ id: {id} }}"));
+    let told = run(&["apply", "-f", "files", "--yes"]);
+    assert!(told.contains(&format!("told: I should not say: somebody looks for {id}")), "{told}");
+    let told = run(&["destroy", "-f", "files", "--yes"]);
+    assert!(told.contains(masked), "{told}");
 }
 
 #[test]

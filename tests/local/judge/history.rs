@@ -328,7 +328,7 @@ impl History {
                 let Some(stored) = self.records().remove(&address) else { break };
                 let instance = config.resource(&address).map(|instance| self.with_import(instance, &stored));
                 let recovered = execute::recover(engine, &stored, instance.as_ref(), HolderState::Gone);
-                let recovered = self.crash.clone().survive(recovered).await?;
+                let (recovered, _) = self.crash.clone().survive(recovered).await?;
                 self.note(format!("  recover {address}: {}", told(&recovered)));
                 match recovered {
                     Recovery::Settled(_) | Recovery::Erased => {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::SignedDuration;
-use purlin::driver::{CallContext, Driver, Preparation, ProviderOptions, Providers};
+use purlin::driver::{CallContext, Driver, Preparation, ProviderOptions, Providers, Warnings};
 use purlin::install::{InstallOptions, Installer};
 use purlin::model::{Provider, ProviderUse, Value};
 use purlin::process::Clock;
@@ -72,6 +72,7 @@ impl Bench {
             service_account: "".into(),
             deadline: self.clock.now() + SignedDuration::try_from(limit).unwrap(),
             operation_id: "".into(),
+            warnings: Warnings::default(),
         }
     }
 

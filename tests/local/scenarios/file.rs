@@ -3,7 +3,8 @@
 //! `== script`, a line each:
 //! - `<address> <call>: <answer>, ...`: what the driver answers. Calls: `validate`, `plan`, `read`, `import`, `move`, `create`,
 //!   `update`, `destroy`, `hook`. Answers: `ok`, `fail [kind] [text]`, `partly [kind] [text]` (an error with an object),
-//!   `crash before`, `crash after`, `hold` (until what happens meanwhile has happened), `gone`, `invalid`. Kinds:
+//!   `crash before`, `crash after`, `hold` (until what happens meanwhile has happened), `gone`, `warn <text>` (and `ok`),
+//!   `invalid`. Kinds:
 //!   `transient`, `terminal`, `invalidConfig`, `forbidden`, `alreadyExists`.
 //! - `journal: crash|fail before|after intend|record|erase <address>`: once.
 //! - `world: lose <address>`, `world: lose leftover of <address>`, `world: put <id> <json>`,
@@ -237,6 +238,7 @@ fn answer(gate: &str, text: &str) -> Option<Answer> {
         ("hold", "") => Answer::Hold(gate.to_owned()),
         ("gone", "") => Answer::Lose,
         ("invalid", "") => Answer::InvalidPlan,
+        ("warn", text) => Answer::Warn(text.trim().to_owned()),
         ("fail", rest) => failure("fail", rest)?,
         ("partly", rest) => failure("failPartly", rest)?,
         _ => return None,

@@ -288,12 +288,14 @@ impl Stage {
             }
             let instance = config.resource(&address).map(|instance| &**instance);
             let holder = if options.holder_unknown { HolderState::Unknown } else { HolderState::Gone };
-            let Some(recovery) = self.survive(execute::recover(&engine, &stored, instance, holder)).await else {
+            let Some((recovery, warnings)) = self.survive(execute::recover(&engine, &stored, instance, holder)).await
+            else {
                 told.push(format!("{address}: the process crashes"));
                 sections.push(("recovered", told));
                 return Ok(None);
             };
             told.extend(self.tape.take());
+            told.extend(warnings.iter().map(show::diagnostic));
             told.push(format!("{address}: {}", show::recovery(&recovery)));
             if let execute::Recovery::Held(why, _) = recovery {
                 held.insert(address, why);

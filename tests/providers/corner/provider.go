@@ -61,9 +61,13 @@ func (*corner) Resources(context.Context) []func() resource.Resource {
 		func() resource.Resource { return &versioned{} },
 		func() resource.Resource { return &counted{} },
 		func() resource.Resource { return &deferred{} },
+		func() resource.Resource { return &gossip{} },
 	}
 }
 
 func (*corner) DataSources(context.Context) []func() datasource.DataSource {
-	return []func() datasource.DataSource{func() datasource.DataSource { return &lookup{} }}
+	return []func() datasource.DataSource{
+		func() datasource.DataSource { return &lookup{} },
+		func() datasource.DataSource { return &rumour{} },
+	}
 }

@@ -1,0 +1,125 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/hashicorp/terraform-plugin-framework/datasource"
+	lookups "github.com/hashicorp/terraform-plugin-framework/datasource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringplanmodifier"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+)
+
+// gossip warns in every call, and tells all its secrets: the one that it was given, and the one that it has made. The
+// latter is the text of the object in the world, so that a reading may find another one.
+type gossip struct{ configured }
+
+type gossipModel struct {
+	ID     types.String `tfsdk:"id"`
+	Secret types.String `tfsdk:"secret"`
+	Token  types.String `tfsdk:"token"`
+}
+
+func (m *gossipModel) tell(diagnostics *diag.Diagnostics) {
+	diagnostics.AddWarning("I should not say", fmt.Sprintf("secret <%s>, token <%s>", m.Secret.ValueString(), m.Token.ValueString()))
+}
+
+func (*gossip) Metadata(_ context.Context, _ resource.MetadataRequest, response *resource.MetadataResponse) {
+	response.TypeName = "corner_gossip"
+}
+
+func (*gossip) Schema(_ context.Context, _ resource.SchemaRequest, response *resource.SchemaResponse) {
+	kept := []planmodifier.String{stringplanmodifier.UseStateForUnknown()}
+	response.Schema = schema.Schema{Attributes: map[string]schema.Attribute{
+		"id":     schema.StringAttribute{Computed: true, PlanModifiers: kept},
+		"secret": schema.StringAttribute{Optional: true, Sensitive: true},
+		"token":  schema.StringAttribute{Computed: true, Sensitive: true, PlanModifiers: kept},
+	}}
+}
+
+func (*gossip) ModifyPlan(ctx context.Context, request resource.ModifyPlanRequest, response *resource.ModifyPlanResponse) {
+	var model gossipModel
+	if request.Plan.Raw.IsNull() {
+		response.Diagnostics.Append(request.State.Get(ctx, &model)...)
+	} else {
+		response.Diagnostics.Append(request.Plan.Get(ctx, &model)...)
+	}
+	model.tell(&response.Diagnostics)
+}
+
+func (g *gossip) Create(ctx context.Context, request resource.CreateRequest, response *resource.CreateResponse) {
+	var model gossipModel
+	response.Diagnostics.Append(request.Plan.Get(ctx, &model)...)
+	model.ID, model.Token = types.StringValue(draw()), types.StringValue("canary-token-"+draw())
+	if err := g.world.write(model.ID.ValueString(), model.Token.ValueString()); err != nil {
+		response.Diagnostics.AddError("The object cannot be written", err.Error())
+		return
+	}
+	response.Diagnostics.Append(response.State.Set(ctx, &model)...)
+	model.tell(&response.Diagnostics)
+}
+
+func (g *gossip) Read(ctx context.Context, request resource.ReadRequest, response *resource.ReadResponse) {
+	var model gossipModel
+	response.Diagnostics.Append(request.State.Get(ctx, &model)...)
+	token, exists, err := g.world.read(model.ID.ValueString(), model.Token.ValueString())
+	switch {
+	case err != nil:
+		response.Diagnostics.AddError("The object cannot be read", err.Error())
+	case !exists:
+		response.State.RemoveResource(ctx)
+	default:
+		model.Token = types.StringValue(token)
+		response.Diagnostics.Append(response.State.Set(ctx, &model)...)
+	}
+	model.tell(&response.Diagnostics)
+}
+
+func (*gossip) Update(ctx context.Context, request resource.UpdateRequest, response *resource.UpdateResponse) {
+	var model gossipModel
+	response.Diagnostics.Append(request.Plan.Get(ctx, &model)...)
+	response.Diagnostics.Append(response.State.Set(ctx, &model)...)
+	model.tell(&response.Diagnostics)
+}
+
+func (g *gossip) Delete(ctx context.Context, request resource.DeleteRequest, response *resource.DeleteResponse) {
+	var model gossipModel
+	response.Diagnostics.Append(request.State.Get(ctx, &model)...)
+	if err := g.world.remove(model.ID.ValueString()); err != nil {
+		response.Diagnostics.AddError("The object cannot be removed", err.Error())
+	}
+	model.tell(&response.Diagnostics)
+}
+
+func (*gossip) ImportState(ctx context.Context, request resource.ImportStateRequest, response *resource.ImportStateResponse) {
+	resource.ImportStatePassthroughID(ctx, path.Root("id"), request, response)
+	response.Diagnostics.AddWarning("I should not say", "somebody looks for "+request.ID)
+}
+
+// rumour is the same to be read only.
+type rumour struct{}
+
+func (*rumour) Metadata(_ context.Context, _ datasource.MetadataRequest, response *datasource.MetadataResponse) {
+	response.TypeName = "corner_gossip"
+}
+
+func (*rumour) Schema(_ context.Context, _ datasource.SchemaRequest, response *datasource.SchemaResponse) {
+	response.Schema = lookups.Schema{Attributes: map[string]lookups.Attribute{
+		"id":     lookups.StringAttribute{Optional: true},
+		"secret": lookups.StringAttribute{Optional: true, Sensitive: true},
+		"token":  lookups.StringAttribute{Computed: true, Sensitive: true},
+	}}
+}
+
+func (*rumour) Read(ctx context.Context, request datasource.ReadRequest, response *datasource.ReadResponse) {
+	var model gossipModel
+	response.Diagnostics.Append(request.Config.Get(ctx, &model)...)
+	model.Token = types.StringValue("canary-rumour-" + draw())
+	response.Diagnostics.Append(response.State.Set(ctx, &model)...)
+	model.tell(&response.Diagnostics)
+}
