@@ -311,12 +311,14 @@ fn other_namespace(
     Some(problem.from_source(source).hint("keep one folder and one state file for each namespace"))
 }
 
-/// Adds a Resource. Of two with one name the first stays, with an error that names both places.
+/// Adds a Resource. Of two with one name the first stays, with an error that names both places. What either of them says
+/// that it was is not destroyed meanwhile.
 fn insert(config: &mut Config, resource: Instance) {
     let Some(kept) = config.resource(&resource.address) else { return config.add(Arc::new(resource)) };
     let place = |source: &Option<Source>| source.as_ref().map(ToString::to_string).unwrap_or_default();
     let what = format!("the name stands in {} and in {}", place(&kept.source), place(&resource.source));
     let mut kept = Instance::clone(kept);
+    kept.moved_from = kept.moved_from.iter().chain(resource.moved_from.iter()).cloned().collect();
     kept.problems.push(
         Diagnostic::error(&resource.address, Reason::InvalidManifest, what)
             .at(model::Path::of(&["metadata", "name"]))

@@ -8,19 +8,24 @@
 //! Where the type differs, the driver of the new one has to take the object over. Only it can say what the object is
 //! then, so this gives questions, and is called again with the answers.
 
+mod claims;
 mod conversion;
 mod doubts;
+mod records;
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+pub use self::records::{carried, has_arrived, moved, redirected, rounds};
+
+use self::claims::Claim;
+use self::records::{is_copy, objects};
 use super::{Held, Mode, PlanOptions};
 use crate::api;
 use crate::load::{Config, Expansion, Family, Instance};
 use crate::model::{
     Address, Diagnostic, Diagnostics, InstanceKey, Reason, Record, Recorded, RecordedObject, Segment, Severity, Stored,
-    of_name,
 };
 
 /// One record that belongs to another address now.
@@ -103,10 +108,10 @@ pub fn find(config: &Config, recorded: &Recorded, options: &PlanOptions, answers
     for (address, instance) in config.instances.iter().filter(|(_, instance)| instance.is_wanted()) {
         search.look_for(address, instance);
     }
+    config.families.values().for_each(|family| search.hold_for(family));
     search.settle_claims();
     search.keep_named();
     search.doubt_names();
-    config.families.values().for_each(|family| search.hold_for(family));
     search.found
 }
 
@@ -129,20 +134,15 @@ fn goes_on(config: &Config, recorded: &Recorded, options: &PlanOptions, record: 
 /// How a move that cannot be made is given up.
 const LET_GO: &str = "correct the annotation `purlin.dev/moved-from`, or remove it";
 
+/// Whether nobody knows what the manifest is to say.
+fn is_broken(instance: &Instance) -> bool {
+    instance.problems.iter().any(|problem| problem.severity == Severity::Error)
+}
+
 /// Whether it is about the annotation.
 fn concerns_moves(problem: &Diagnostic) -> bool {
     let is_annotation = |segment: &Segment| matches!(segment, Segment::Name(name) if **name == *api::MOVED_FROM);
     problem.path.as_ref().and_then(|path| path.0.last()).is_some_and(is_annotation)
-}
-
-/// Who says that it was somewhere else before.
-struct Claim {
-    to: Address,
-    uid: Arc<str>,
-    /// By the annotation.
-    explicit: bool,
-    /// It is of another type there.
-    conversion: Option<Arc<Conversion>>,
 }
 
 struct Search<'a> {
@@ -191,7 +191,7 @@ impl<'a> Search<'a> {
 
     fn look_for(&mut self, address: &Address, instance: &Instance) {
         if instance.problems.iter().any(concerns_moves) {
-            return self.keep_all_named(address, &instance.moved_from);
+            return self.keep_all_named(instance);
         }
         let explicit = self.named(address, &instance.moved_from);
         if instance.import.is_none() && (self.is_lost(address) || self.has_lost_all(instance)) {
@@ -201,6 +201,7 @@ impl<'a> Search<'a> {
             for from in leaving {
                 let message = format!("it is moved to `{address}` once it is settled what became of the record there");
                 self.hold(from, Reason::MoveBlocked, message);
+                self.claim(from, Claim { possible: false, ..Claim::by(instance) });
             }
             return;
         }
@@ -210,7 +211,7 @@ impl<'a> Search<'a> {
         let occupied = self.record(address).is_some();
         let told = explicit.iter().map(|from| (from, true));
         // Of a Resource with an error nobody knows which keys it is to have.
-        let broken = instance.problems.iter().any(|problem| problem.severity == Severity::Error);
+        let broken = is_broken(instance);
         let implied = if occupied || broken { Vec::new() } else { self.other_keys(&address.name, address) };
         // What is recorded under its own name is nearest, whatever it was called long ago.
         for (from, explicit) in implied.iter().map(|from| (from, false)).chain(told) {
@@ -246,24 +247,24 @@ impl<'a> Search<'a> {
             }
             if let Some(held) = self.options.held.get(address).cloned() {
                 self.found.held.insert(from.clone(), held);
-                return;
+                return self.claim(from, Claim { explicit, possible: false, ..Claim::by(instance) });
+            }
+            if broken {
+                let message = format!("it is moved to `{address}` once the errors there are corrected");
+                self.hold(from, Reason::MoveBlocked, message);
+                return self.claim(from, Claim { explicit, possible: false, ..Claim::by(instance) });
             }
             let open = self.open_operation(from).or_else(|| self.is_running(address).then_some(address)).cloned();
             if let Some(open) = open {
                 let message =
                     format!("`{from}` is moved to `{address}` once the open operation of `{open}` is settled");
                 self.hold(address, Reason::OperationInProgress, message.clone());
-                return self.hold(from, Reason::OperationInProgress, message);
+                self.hold(from, Reason::OperationInProgress, message);
+                return self.claim(from, Claim { explicit, possible: false, ..Claim::by(instance) });
             }
-            let conversion = match is_converted {
-                false => None,
-                true => match self.conversion(address, from, record) {
-                    Some(conversion) => Some(conversion),
-                    None => return,
-                },
-            };
-            let claim = Claim { to: address.clone(), uid: instance.uid.clone(), explicit, conversion };
-            return self.claims.entry(from.clone()).or_default().push(claim);
+            let conversion = if is_converted { self.conversion(address, from, record) } else { None };
+            let possible = !is_converted || conversion.is_some();
+            return self.claim(from, Claim { explicit, possible, conversion, ..Claim::by(instance) });
         }
         if !occupied && instance.import.is_none() && !explicit.is_empty() {
             self.in_vain.insert(address.clone());
@@ -272,41 +273,6 @@ impl<'a> Search<'a> {
 
     fn is_running(&self, address: &Address) -> bool {
         self.options.running.iter().any(|running| running.step.address == *address)
-    }
-
-    /// Whoever claims an object alone gets it. When several do, nobody does: a wrong guess would destroy it.
-    fn settle_claims(&mut self) {
-        loop {
-            let mut passed = Vec::new();
-            for (from, claims) in self.claims.iter_mut().filter(|(_, claims)| claims.iter().any(|claim| claim.explicit))
-            {
-                let given_up = claims.extract_if(.., |claim| !claim.explicit);
-                passed.extend(given_up.map(|claim| (claim.to, from.clone())));
-            }
-            if passed.is_empty() {
-                break;
-            }
-            // Whoever took it for granted looks for what it is told of.
-            for (to, from) in passed {
-                self.passed.insert((to.clone(), from));
-                if let Some(instance) = self.config.instances.get(&to) {
-                    self.look_for(&to, instance);
-                }
-            }
-        }
-        for (from, claims) in std::mem::take(&mut self.claims) {
-            let explicit = || claims.iter().filter(|claim| claim.explicit);
-            if explicit().count() > 1 {
-                let names: Vec<String> = explicit().map(|claim| format!("`{}`", claim.to)).collect();
-                let message =
-                    format!("`{from}` is to be moved to {}; only one of them can be what it was", names.join(" and "));
-                for address in explicit().map(|claim| &claim.to).chain([&from]) {
-                    self.hold(address, Reason::MoveBlocked, message.clone());
-                }
-            } else if let Some(Claim { to, uid, conversion, .. }) = claims.into_iter().next() {
-                self.found.moves.push(Move { from, to, uid, back: false, conversion });
-            }
-        }
     }
 
     /// Something is recorded there, and nobody knows what.
@@ -328,38 +294,6 @@ impl<'a> Search<'a> {
             || self.options.indexed.range(from()).next().is_some_and(is_own)
             || self.options.running.iter().any(|running| is_own(&running.step.address));
         instance.says_it_is_recorded() && !has_traces
-    }
-
-    /// While it is not known which instances a family has, nobody can tell what of the objects that are to be moved
-    /// to it is still wanted.
-    fn hold_for(&mut self, family: &Family) {
-        if !family.shared.is_wanted() || matches!(family.expansion, Expansion::Known(_)) {
-            return;
-        }
-        let to = &family.shared.address;
-        for from in family.shared.moved_from.iter() {
-            let all = of_name(self.recorded, &from.name).map(|(address, _)| address);
-            for address in all.filter(|address| from.key == InstanceKey::None || *address == from) {
-                let message =
-                    format!("it is to be moved to `{to}`, of which it is not known which objects it stands for");
-                let held = Held { reason: Reason::MoveBlocked, message };
-                self.found.held.entry(address.clone()).or_insert(held);
-            }
-        }
-    }
-
-    /// Holds whatever an annotation may have meant that cannot be read.
-    fn keep_all_named(&mut self, address: &Address, moved_from: &[Address]) {
-        let recorded = self.recorded;
-        for from in moved_from {
-            let all = of_name(recorded, &from.name).map(|(address, _)| address);
-            for found in all.filter(|found| !lives(self.config, found)) {
-                self.keep(
-                    found,
-                    &format!("`{address}` seems to say that it was `{found}`, in a way that nobody can read"),
-                );
-            }
-        }
     }
 
     /// The addresses that the annotation means, best first.
@@ -442,141 +376,6 @@ fn lives(config: &Config, address: &Address) -> bool {
     let unclear = |family: &Arc<Family>| family.shared.is_wanted() && !matches!(family.expansion, Expansion::Known(_));
     config.instances.get(address).is_some_and(|instance| instance.is_wanted())
         || config.families.get(&address.name).is_some_and(unclear)
-}
-
-fn objects(record: &Record) -> impl Iterator<Item = &Arc<RecordedObject>> {
-    record.current.iter().chain(record.deposed.values())
-}
-
-/// The record under its new address, and of its new type.
-pub fn moved(record: &Record, to: &Move) -> Record {
-    let record = to.conversion.as_ref().map_or(record, |conversion| &conversion.after);
-    let mut came_from = record.came_from.clone();
-    came_from.retain(|old| *old != to.from && *old != to.to);
-    came_from.push(to.from.clone());
-    Record { address: to.to.clone(), uid: to.uid.clone(), moving_to: None, came_from, ..record.clone() }
-}
-
-/// Splits moves into those that can be carried out side by side: an object that moves on has to arrive first.
-pub fn rounds(moves: &[Move]) -> Vec<&[Move]> {
-    let mut rounds = Vec::new();
-    let mut start = 0;
-    for at in 1..=moves.len() {
-        let ends = moves.get(at).is_none_or(|next| {
-            next.back != moves[start].back
-                || moves[start..at].iter().any(|one| one.to == next.from || one.from == next.from)
-        });
-        if ends {
-            rounds.push(&moves[start..at]);
-            start = at;
-        }
-    }
-    rounds
-}
-
-/// Whether one record holds an object of the other: it was written by a move.
-fn is_copy(old: &Record, new: &Record) -> bool {
-    let same = |a: &RecordedObject, b: &RecordedObject| match (a.id(), b.id()) {
-        (Some(a), Some(b)) => a == b,
-        _ => a.value == b.value,
-    };
-    objects(old).any(|a| objects(new).any(|b| same(a, b)))
-}
-
-/// Whether the object of a move is recorded at the new address. Another object may be there when somebody was faster.
-pub fn has_arrived(one: &Move, recorded: &Recorded) -> bool {
-    let old_and_new = recorded.get(&one.from).zip(recorded.get(&one.to));
-    old_and_new.is_some_and(|(old, new)| is_copy(&old.record, &new.record))
-}
-
-/// Where the objects of a dependency are found after one round of moves; `None` when they stay. Of a whole family some
-/// instances may have gone to one place and others to another: then they are named one by one.
-fn redirection(dependency: &Address, moves: &[Move], recorded: &Recorded) -> Option<Vec<Address>> {
-    if let Some(one) = moves.iter().find(|one| one.back && one.to == *dependency && has_arrived(one, recorded)) {
-        return Some(vec![one.from.clone()]);
-    }
-    let forth = || moves.iter().filter(|one| !one.back && one.from != one.to);
-    let holds = |(_, stored): (&Address, &Stored)| stored.record.has_objects() || stored.record.intent.is_some();
-    if forth().any(|one| one.to == *dependency) && !of_name(recorded, &dependency.name).any(holds) {
-        // It named what was not there, which has nothing to do with what comes there now.
-        return Some(Vec::new());
-    }
-    if let Some(exact) = forth().find(|one| one.from == *dependency) {
-        return Some(vec![exact.to.clone()]);
-    }
-    // Earlier versions recorded a whole family by its bare name.
-    let is_bare = dependency.key == InstanceKey::None && !recorded.contains_key(dependency);
-    if !is_bare && dependency.key != InstanceKey::All {
-        return None;
-    }
-    let is_member = |address: &Address| address.name == dependency.name && address.is_instance();
-    let leaves = |one: &Move| is_member(&one.from);
-    let joins = |one: &Move| is_member(&one.to) && !is_member(&one.from);
-    if !forth().any(|one| leaves(one) || joins(one)) {
-        return None;
-    }
-    let all = of_name(recorded, &dependency.name).map(|(address, _)| address);
-    let places: Vec<Address> = all
-        .filter_map(|address| {
-            // What comes to this name by a move was no part of the family.
-            let came = forth().any(|one| one.to == *address);
-            let went = forth().find(|one| one.from == *address).map(|one| one.to.clone());
-            went.or_else(|| (address.is_instance() && !came).then(|| address.clone()))
-        })
-        .collect();
-    let Some(first) = places.first().filter(|_| !forth().any(joins)) else { return Some(places) };
-    let together = places.iter().all(|place| place.is_instance() && place.name == first.name);
-    let others = |other: &Address| other.name == first.name && other.is_instance() && !places.contains(other);
-    let together = together && !recorded.keys().any(others);
-    Some(if together { vec![Address::whole(first.name.clone())] } else { places })
-}
-
-/// The record with its dependencies under the addresses that they have after one round of moves; `None` when it names
-/// none of them. `recorded` are the records before the round.
-pub fn redirected(record: &Record, moves: &[Move], recorded: &Recorded) -> Option<Record> {
-    let new = |dependency: &Address| redirection(dependency, moves, recorded);
-    if !objects(record).any(|object| object.dependencies.iter().any(|dependency| new(dependency).is_some())) {
-        return None;
-    }
-    let mut record = record.clone();
-    for object in record.current.iter_mut().chain(record.deposed.values_mut()) {
-        let all = object.dependencies.iter();
-        let all = all.flat_map(|dependency| new(dependency).unwrap_or_else(|| vec![dependency.clone()]));
-        let all: BTreeSet<Address> = all.collect();
-        Arc::make_mut(object).dependencies = all.into_iter().collect();
-    }
-    Some(record)
-}
-
-/// The records as they are after the moves. Their versions are those of before.
-pub fn carried(recorded: &Recorded, moves: &[Move]) -> Recorded {
-    let mut after = recorded.clone();
-    for round in rounds(moves) {
-        let before = after.clone();
-        for one in round {
-            if one.back {
-                if has_arrived(one, &before) {
-                    after.remove(&one.to);
-                }
-                if let Some(stored) = after.get_mut(&one.from) {
-                    stored.record = Arc::new(Record { moving_to: None, ..Record::clone(&stored.record) });
-                }
-                continue;
-            }
-            let Some(old) = after.remove(&one.from) else { continue };
-            // A crash may have come after the new record was written.
-            if !after.get(&one.to).is_some_and(|stored| stored.record.has_objects()) {
-                let record = Arc::new(moved(&old.record, one));
-                after.insert(one.to.clone(), Stored { record, version: old.version });
-            }
-        }
-        for stored in after.values_mut() {
-            if let Some(record) = redirected(&stored.record, round, &before) {
-                stored.record = Arc::new(record);
-            }
-        }
-    }
-    after
 }
 
 #[cfg(test)]

@@ -94,8 +94,12 @@ fn frozen(scene: &Scene<'_>, id: Id, ring: Option<&Diagnostic>) -> Option<Block>
     let held = scene.options.held.get(address);
     if let Some(held) = held.filter(|held| !(importing && held.reason == Reason::CreateOutcomeUnknown)) {
         // What is recorded under another type is nothing that a dependent may see.
-        let problem = Diagnostic::error(address, held.reason, held.message.clone());
-        return Some(Block { held: !is_of_other_type(scene, subject), ..Block::frozen(problem) });
+        let mut diagnostics = vec![Diagnostic::error(address, held.reason, held.message.clone())];
+        // What is wrong with the manifest has to be corrected as well.
+        let instance = subject.instance.filter(|_| subject.wanted);
+        diagnostics.extend(instance.into_iter().flat_map(|instance| errors(instance)).cloned());
+        let held = !is_of_other_type(scene, subject);
+        return Some(Block { diagnostics, waiting_for: Vec::new(), held, frozen: true });
     }
     // Each member of a ring is blocked by the ring, whatever else is the matter with it: otherwise the ring would
     // come into the ordering graph.
@@ -164,9 +168,8 @@ fn broken(scene: &Scene<'_>, id: Id) -> Option<Block> {
     let subject = scene.subjects[id];
     let address = subject.address;
     let instance = subject.instance?;
-    let errors = || instance.problems.iter().filter(|problem| problem.severity == Severity::Error);
-    if errors().next().is_some() {
-        let diagnostics = errors().cloned().collect();
+    if errors(instance).next().is_some() {
+        let diagnostics = errors(instance).cloned().collect();
         return Some(Block { diagnostics, waiting_for: Vec::new(), held: false, frozen: false });
     }
     if let Some(problem) = instance.provider.as_ref().and_then(|provided| provided.problem()) {
@@ -183,6 +186,11 @@ fn broken(scene: &Scene<'_>, id: Id) -> Option<Block> {
         return Some(Block::broken(not_found(scene, scene.address(id), missing)));
     }
     exhausted(scene, id)
+}
+
+/// The errors of a manifest.
+fn errors(instance: &Instance) -> impl Iterator<Item = &Diagnostic> {
+    instance.problems.iter().filter(|problem| problem.severity == Severity::Error)
 }
 
 /// Why nothing serves the type of an object.

@@ -75,6 +75,14 @@ fn wait_moved(namespace: &str, from: &str, to: &str) {
     });
 }
 
+/// Waits until a condition tells this.
+fn wait_message(namespace: &str, name: &str, kind: &str, text: &str) {
+    wait_until(&format!("{namespace}/{name}: {kind} tells: {text}"), LIMIT, || {
+        let condition = resource(namespace, name).and_then(|resource| condition(&resource, kind));
+        condition.is_some_and(|condition| condition["message"].as_str().unwrap_or_default().contains(text))
+    });
+}
+
 const PUBLISH: &str = "publish: [{ configMapRef: { name: out }, data: { id: \"${self.id}\" } }]";
 
 #[test]
@@ -171,11 +179,35 @@ fn what_cannot_be_moved_says_why_and_moves_nothing() {
     assert_eq!(id("four"), three);
     assert_ne!(id("five"), three);
 
-    // Another type.
+    // Another type. Who is refused says so all the same, and nobody else gets the object meanwhile.
     plane().apply(&["-n", &ns], &site("six", "four", ""));
     delete(&ns, "four");
     wait_reason(&ns, "six", "Ready", "MoveBlocked");
     wait_reason(&ns, "four", "DeletionBlocked", "MoveBlocked");
+    plane().apply(&["-n", &ns], &annotated("nine", "four", data("nine", "nine", "")));
+    for (name, condition) in [("nine", "Ready"), ("six", "Ready"), ("four", "DeletionBlocked")] {
+        wait_message(&ns, name, condition, "`four` is to be moved to `nine` and `six`; only one of them");
+    }
+    plane().kubectl_ok(&["-n", &ns, "annotate", "pres", "nine", "purlin.dev/moved-from-"]);
+    wait_ready(&ns, &["nine"]);
+    wait_message(&ns, "six", "Ready", "of type `terraform_data`, so nothing is moved");
+
+    // Nor does anybody get what is said to belong to a Resource with an error.
+    let wrong = data("ten", "\"${\"", "");
+    plane().apply(&["-n", &ns], &annotated("ten", "nine", wrong));
+    delete(&ns, "nine");
+    wait_message(&ns, "nine", "DeletionBlocked", "it is moved to `ten` once the errors there are corrected");
+    wait_reason(&ns, "ten", "Ready", "InvalidExpression");
+    plane().apply(&["-n", &ns], &annotated("eleven", "nine", data("eleven", "nine", "")));
+    for (name, condition) in [("ten", "Ready"), ("eleven", "Ready"), ("nine", "DeletionBlocked")] {
+        wait_message(&ns, name, condition, "`nine` is to be moved to `eleven` and `ten`; only one of them");
+    }
+    let nine = id("nine");
+    plane().kubectl_ok(&["-n", &ns, "annotate", "pres", "eleven", "purlin.dev/moved-from-"]);
+    wait_ready(&ns, &["eleven"]);
+    plane().apply(&["-n", &ns], &annotated("ten", "nine", data("ten", "nine", "")));
+    wait_moved(&ns, "nine", "ten");
+    assert_eq!(id("ten"), nine);
 
     // An annotation that nobody can read keeps what it may have meant.
     plane().apply(&["-n", &ns], &data("seven", "seven", ""));
@@ -331,8 +363,13 @@ fn a_provider_takes_the_object_of_another_type_over() {
     });
     assert_eq!(recorded(&ns), ["old", "user"], "{held}");
 
-    // The right one takes it over. While any names it, the old one is not destroyed.
+    // Nobody else takes it while the wrong one says that it is its own, and then the right one does.
     plane().apply(&["-n", &ns], &named("newer", "corner_versioned", "{ title: first }"));
+    for name in ["new", "newer"] {
+        wait_message(&ns, name, "Ready", "`old` is to be moved to `new` and `newer`; only one of them");
+    }
+    assert_eq!(recorded(&ns), ["old", "user"]);
+    plane().kubectl_ok(&["-n", &ns, "annotate", "pres", "new", "purlin.dev/moved-from-"]);
     wait_moved(&ns, "old", "newer");
     assert_eq!(attribute(&ns, "newer", "id"), id);
     assert!(events(&ns, "newer").iter().any(|event| event.contains("Moved")), "{:?}", events(&ns, "newer"));

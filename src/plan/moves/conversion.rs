@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Conversion, LET_GO, Move, Search, Takeover, lives};
+use super::{Conversion, LET_GO, Move, Search, Takeover, is_broken, lives};
 use crate::load::Instance;
 use crate::model::{Address, Reason, Record};
 
@@ -42,6 +42,10 @@ impl Search<'_> {
         // Whatever is the matter with it comes first, and is told by who knows of it.
         if self.options.held.contains_key(address) || record.moving_to.is_some() {
             return;
+        }
+        if is_broken(instance) {
+            let message = "its type changes once the errors of its manifest are corrected".to_owned();
+            return self.hold(address, Reason::MoveBlocked, message);
         }
         if let Some(open) = self.open_operation(address).cloned() {
             let message = format!("its type changes once the open operation of `{open}` is settled");
