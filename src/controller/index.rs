@@ -12,6 +12,7 @@
 //! written until the watch confirms them.
 
 mod families;
+mod former;
 mod inputs;
 mod links;
 mod listing;
@@ -34,6 +35,7 @@ pub use self::inputs::InputKey;
 pub use self::providers::{ObservedSettings, Providers, SettingsMeta, SettingsView};
 
 use self::families::KnownFamilies;
+use self::former::Former;
 use self::inputs::KnownInputs;
 use self::links::{Links, used_names};
 use self::overlay::{Overlay, is_news};
@@ -136,6 +138,7 @@ pub struct Index {
     unreadable: BTreeMap<Address, String>,
     families: KnownFamilies,
     links: Links,
+    former: Former,
     inputs: KnownInputs,
     providers: KnownProviders,
     /// Records that we removed and whose removal the watch has not delivered yet.
@@ -290,7 +293,7 @@ impl Index {
 
     /// The names that are connected with any of these, by configuration or by records. Costs as much as it finds.
     pub fn component(&self, names: impl IntoIterator<Item = Arc<str>>) -> BTreeSet<Arc<str>> {
-        self.links.component(names)
+        self.with_doubts(self.links.component(names))
     }
 
     /// Whether Resources are being listed anew: what was not listed yet may be different by now.
@@ -441,10 +444,12 @@ impl Index {
         };
         self.entries.insert(name.clone(), entry);
         self.relink(&name);
+        self.sort_out(&name);
     }
 
     fn resource_deleted(&mut self, name: &Arc<str>) {
         let Some(entry) = self.entries.remove(name) else { return };
+        self.woken.extend(self.meant(&entry.instance));
         self.inputs.set(name, Some(&entry.instance), None);
         // The Resource goes a moment before the step that destroyed the object has ended.
         let expected = entry.instance.deleting && self.addresses(name).all(|address| self.busy.contains_key(address));
@@ -458,6 +463,7 @@ impl Index {
             self.wake_with_neighbours(name);
         }
         self.relink(name);
+        self.sort_out(name);
     }
 
     fn record_applied(&mut self, stored: Stored) {
@@ -537,6 +543,7 @@ impl Index {
             Some(before) if !before.is_subset(&used) => self.relink(&name),
             _ => self.links.add(&name, used),
         }
+        self.sort_out(&name);
     }
 
     fn drop_record(&mut self, address: &Address) {
@@ -547,6 +554,7 @@ impl Index {
         if !used_names(&before).iter().all(wanted) {
             self.relink(&address.name);
         }
+        self.sort_out(&address.name);
     }
 
     fn wake_for_family(&mut self, change: impl FnOnce(&mut KnownFamilies) -> Vec<Arc<str>>) {
@@ -560,10 +568,12 @@ impl Index {
         self.woken.insert(name.clone());
     }
 
-    /// A Resource, and what it says that it was before: a plan to destroy that, made a moment ago, counts no more.
+    /// A Resource, and what it says that it was before, or may mean by that: a plan to destroy that, made a moment ago,
+    /// counts no more.
     fn wake_with_former(&mut self, instance: &Instance) {
         self.woken.insert(instance.address.name.clone());
         self.woken.extend(instance.moved_from.iter().map(|address| address.name.clone()));
+        self.woken.extend(self.meant(instance));
     }
 
     fn relink(&mut self, name: &Arc<str>) {

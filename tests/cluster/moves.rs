@@ -227,6 +227,64 @@ fn what_cannot_be_moved_says_why_and_moves_nothing() {
 }
 
 #[test]
+fn a_misspelt_name_holds_what_may_be_meant_until_it_is_corrected() {
+    let _world = shared();
+    let ns = with_rights("misspelt");
+    let protected = "lifecycle: { preventDestroy: true }";
+    plane().apply(&["-n", &ns], &(site("zone", "", protected) + &data("first", "first", protected)));
+    plane().apply(&["-n", &ns], &data("second", "second", protected));
+    wait_ready(&ns, &["zone", "first", "second"]);
+    let before = uid(&ns);
+    for name in ["zone", "first", "second"] {
+        delete(&ns, name);
+        wait_reason(&ns, name, "DeletionBlocked", "PreventDestroy");
+    }
+
+    // Nothing is made, and the old one stays, also when nothing protects it any more.
+    plane().apply(&["-n", &ns], &site("dns-zone", "zome", ""));
+    wait_message(&ns, "dns-zone", "Ready", "there is no record; did you mean `zone`? (hint: correct the annotation");
+    wait_message(&ns, "zone", "DeletionBlocked", "`dns-zone` says that it was `zome`");
+    plane().apply(&["-n", &ns], &site("zone", "", ""));
+    wait_until("the change is seen", LIMIT, || {
+        let zone = resource(&ns, "zone").unwrap();
+        zone["status"]["observedGeneration"] == zone["metadata"]["generation"]
+    });
+    wait_reason(&ns, "zone", "DeletionBlocked", "MoveBlocked");
+    let told = |name: &str, reason: &str, text: &str| {
+        wait_until(&format!("an event of {name} tells {text}"), LIMIT, || {
+            events(&ns, name).iter().any(|event| event.starts_with(reason) && event.contains(text))
+        });
+        let described = plane().kubectl_ok(&["-n", &ns, "describe", "pres", name]);
+        assert!(described.matches(text).count() > 1, "in its conditions and in its events: {described}");
+    };
+    told("dns-zone", "MoveBlocked: ", "did you mean `zone`?");
+    told("zone", "DeletionBlocked: MoveBlocked: ", "`dns-zone` says that it was `zome`");
+    assert_eq!(uid(&ns), before);
+    plane().apply(&["-n", &ns], &site("dns-zone", "zone", ""));
+    wait_moved(&ns, "zone", "dns-zone");
+    assert_eq!(uid(&ns), before, "it is the same object");
+
+    // Without the annotation the old one goes, and so it does when there is nobody any more who says so.
+    let says = |name: &str, from: &str| {
+        let annotations = format!("{{ name: {name}, annotations: {{ purlin.dev/moved-from: {from} }} }}");
+        plane().apply(&["-n", &ns], &data(name, name, "").replace(&format!("{{ name: {name} }}"), &annotations));
+    };
+    let unprotect = |name: &str| plane().apply(&["-n", &ns], &data(name, name, ""));
+    says("third", "frist");
+    wait_reason(&ns, "first", "DeletionBlocked", "MoveBlocked");
+    unprotect("first");
+    plane().kubectl_ok(&["-n", &ns, "annotate", "pres", "third", "purlin.dev/moved-from-"]);
+    wait_ready(&ns, &["third"]);
+    wait_until("first is gone", LIMIT, || resource(&ns, "first").is_none());
+    says("fourth", "secnd");
+    wait_reason(&ns, "fourth", "Ready", "MoveBlocked");
+    wait_reason(&ns, "second", "DeletionBlocked", "MoveBlocked");
+    unprotect("second");
+    delete(&ns, "fourth");
+    wait_until("second is gone", LIMIT, || resource(&ns, "second").is_none());
+}
+
+#[test]
 fn a_record_is_moved_by_hand() {
     let _world = shared();
     let ns = with_rights("by-hand");

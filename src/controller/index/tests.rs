@@ -243,6 +243,37 @@ fn what_was_another_name_before_belongs_together_with_it() {
     assert!(!index.is_relisting());
 }
 
+#[test]
+fn what_may_be_meant_by_a_misspelt_name_belongs_together_with_who_says_it() {
+    let deleting = || Instance { deleting: true, ..resource("database", 1, &[]) };
+    let says = |from: &str| Instance { moved_from: [Address::single(from)].into(), ..resource("orders", 1, &[]) };
+    let together = |index: &Index, name: &str| {
+        let all: Vec<_> = index.component([name.into()]).into_iter().collect();
+        all.join(" ")
+    };
+    let mut index = index([applied(deleting()), Event::RecordApplied(record("database", 5, &["disk"]))]);
+    wakes(&mut index, applied(says("databse")), &["database", "databse", "orders"]);
+    assert_eq!(together(&index, "orders"), "database databse disk orders");
+    assert_eq!(together(&index, "database"), "database databse disk orders");
+    index.apply(applied(resource("database", 1, &[])));
+    assert_eq!(together(&index, "database"), "database disk", "it is wanted again");
+    index.apply(applied(deleting()));
+    index.take_woken();
+    wakes(&mut index, applied(says("storage")), &["database", "databse", "orders", "storage"]);
+    assert_eq!(together(&index, "database"), "database disk");
+    index.apply(applied(says("databse")));
+    index.apply(Event::RecordApplied(record("orders", 6, &[])));
+    assert_eq!(together(&index, "database"), "database disk", "it has something of its own");
+    index.apply(Event::RecordDeleted(Address::single("orders"), Version(7)));
+    index.take_woken();
+    wakes(&mut index, Event::ResourceDeleted("orders".into()), &["database", "databse", "orders"]);
+    index.apply(applied(says("databse")));
+    index.apply(Event::ResourceDeleted("database".into()));
+    assert_eq!(together(&index, "orders"), "database databse disk orders", "its record is abandoned");
+    index.apply(Event::RecordApplied(record("databse", 8, &[])));
+    assert_eq!(together(&index, "orders"), "databse orders", "it is no misspelt name");
+}
+
 fn reader(name: &str, key: &str) -> Instance {
     let object = input_key().object;
     let input = crate::load::inputs::Input { name: "x".into(), object, key: key.into(), optional: false, position: 0 };
