@@ -75,19 +75,16 @@ impl Secrets {
     }
 }
 
-/// The manifest of a resource; `None` when none of its objects is in use.
-///
-/// # Errors
-/// When it cannot be written as YAML.
+/// The manifest of a resource, without `dependsOn`; `None` when none of its objects is in use.
 pub fn written(
     one: &Gathered,
     index: &Index<'_>,
     configuration: Option<&Configuration>,
     chosen: &Chosen,
-) -> anyhow::Result<Option<Written>> {
+) -> Option<Written> {
     let wanted: Vec<(&Instance, &Found)> = one.wanted().collect();
     if wanted.is_empty() {
-        return Ok(None);
+        return None;
     }
     let secrets = RefCell::new(Secrets::default());
     let argument = |instance: &Instance, found: &Found, name: &str, value: &Value, with_references: bool| {
@@ -137,8 +134,7 @@ pub fn written(
     if !one.address.is_data && wanted.iter().any(|(_, found)| found.create_before_destroy) {
         spec.insert("lifecycle".into(), json!({"createBeforeDestroy": true}));
     }
-    depend(one, &wanted, index, &mut spec)?;
-    Ok(Some(Written { manifest: document(one, spec), secret, notes }))
+    Some(Written { manifest: document(one, spec), secret, notes })
 }
 
 /// What the provider of a type is called when nobody says otherwise.
@@ -178,28 +174,48 @@ fn repeat(
     }
 }
 
-/// What it was made from and does not refer to.
-fn depend(
-    one: &Gathered,
-    wanted: &[(&Instance, &Found)],
-    index: &Index<'_>,
-    spec: &mut Map<String, Json>,
-) -> anyhow::Result<()> {
-    let addresses: Vec<String> = wanted.iter().flat_map(|(_, found)| found.dependencies.iter().cloned()).collect();
-    let direct = index.direct(one, &addresses);
-    if direct.is_empty() {
-        return Ok(());
+/// Adds to each manifest what the resource was made from and does not refer to, be it through others.
+///
+/// # Errors
+/// When a manifest cannot be written as YAML.
+pub fn depend(all: &mut [(&Gathered, Written)], index: &Index<'_>) -> anyhow::Result<()> {
+    let manifests: Vec<Json> = all.iter().map(|(_, written)| written.manifest.clone()).collect();
+    let config = load::source::read_texts(&[("resources.yaml", &yaml(&manifests)?)]).config;
+    let mut uses: BTreeMap<Arc<str>, BTreeSet<Arc<str>>> = BTreeMap::new();
+    let shared = config.families.values().map(|family| &family.shared);
+    for instance in config.instances.values().chain(shared) {
+        let own = uses.entry(instance.address.name.clone()).or_default();
+        own.extend(instance.references.iter().map(|reference| reference.target.name.clone()));
     }
-    let text = yaml(&[document(one, spec.clone())])?;
-    let config = load::source::read_texts(&[("resource.yaml", &text)]).config;
-    let references = config.instances.values().flat_map(|instance| instance.references.iter());
-    let of_families = config.families.values().flat_map(|family| family.shared.references.iter());
-    let referred: BTreeSet<Arc<str>> = references.chain(of_families).map(|one| one.target.name.clone()).collect();
-    let missing: Vec<Json> = direct.difference(&referred).map(|name| json!({ "name": name })).collect();
-    if !missing.is_empty() {
-        spec.insert("dependsOn".into(), Json::Array(missing));
+    let mut missing: Vec<BTreeSet<Arc<str>>> = Vec::new();
+    for (one, _) in all.iter() {
+        let addresses: Vec<String> = one.wanted().flat_map(|(_, found)| found.dependencies.iter().cloned()).collect();
+        let direct = index.direct(one, &addresses);
+        let own = uses.entry(one.name.clone()).or_default();
+        missing.push(direct.difference(own).cloned().collect());
+        own.extend(direct);
+    }
+    for ((one, written), missing) in all.iter_mut().zip(missing) {
+        let behind = if missing.is_empty() { BTreeSet::new() } else { behind(&uses, &one.name) };
+        let left: Vec<Json> = missing.difference(&behind).map(|name| json!({ "name": name })).collect();
+        if let Some(spec) = written.manifest["spec"].as_object_mut().filter(|_| !left.is_empty()) {
+            spec.insert("dependsOn".into(), Json::Array(left));
+        }
     }
     Ok(())
+}
+
+/// What a resource uses through something else that it uses.
+fn behind(uses: &BTreeMap<Arc<str>, BTreeSet<Arc<str>>>, name: &Arc<str>) -> BTreeSet<Arc<str>> {
+    let of = |name: &Arc<str>| uses.get(name).into_iter().flatten();
+    let mut open: Vec<&Arc<str>> = of(name).flat_map(of).collect();
+    let mut found = BTreeSet::new();
+    while let Some(next) = open.pop() {
+        if found.insert(next.clone()) {
+            open.extend(of(next));
+        }
+    }
+    found
 }
 
 fn document(one: &Gathered, spec: Map<String, Json>) -> Json {

@@ -156,7 +156,9 @@ impl Exporter<'_> {
         head.insert("schema_version".into(), json!(foreign.schema_version));
         let mut tail = Map::new();
         let mut sensitive = Vec::new();
-        marked_places(&object.value, &mut Vec::new(), &mut sensitive);
+        // Terraform does not know that the output of its own type is what was put in.
+        let marked = if built_in { object.value.with("output", Value::Null) } else { object.value.clone() };
+        marked_places(&marked, &mut Vec::new(), &mut sensitive);
         tail.insert("sensitive_attributes".into(), Json::Array(sensitive));
         if let Some((_, version)) = &foreign.identity {
             tail.insert("identity_schema_version".into(), json!(version));
@@ -199,18 +201,21 @@ impl Exporter<'_> {
     }
 }
 
-/// The paths of what must not be shown.
+/// The paths of what must not be shown. A record does not tell a map from an object, whose steps have different names:
+/// both are written, and Terraform and OpenTofu pass over the one that leads nowhere.
 fn marked_places(value: &Value, at: &mut Vec<Json>, found: &mut Vec<Json>) {
     match value {
         Value::Sensitive(_) => found.push(Json::Array(at.clone())),
         Value::Map(entries) => {
             for (key, item) in entries.iter() {
-                at.push(match at.is_empty() {
-                    true => json!({"type": "get_attr", "value": key}),
-                    false => json!({"type": "index", "value": {"value": key, "type": "string"}}),
-                });
-                marked_places(item, at, found);
-                at.pop();
+                let attribute = json!({"type": "get_attr", "value": key});
+                let index =
+                    (!at.is_empty()).then(|| json!({"type": "index", "value": {"value": key, "type": "string"}}));
+                for step in std::iter::once(attribute).chain(index) {
+                    at.push(step);
+                    marked_places(item, at, found);
+                    at.pop();
+                }
             }
         }
         Value::List(items) => {

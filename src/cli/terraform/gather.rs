@@ -84,7 +84,8 @@ impl Gathered {
     }
 }
 
-/// Asks providers about all resources of a state, in its order.
+/// Asks providers about all resources of a state, in its order. A data source of which its provider makes nothing is left
+/// out, with a line that tells it: nothing is lost by that, since it can be read.
 ///
 /// # Errors
 /// Each line that is wrong.
@@ -94,30 +95,38 @@ pub async fn gather(
     chosen: &Chosen,
     providers: &Providers,
     configuration: Option<&Configuration>,
-) -> Result<Vec<Gathered>, Vec<anyhow::Error>> {
-    prepare(chosen, providers).await?;
+) -> Result<(Vec<Gathered>, Vec<String>), Vec<anyhow::Error>> {
+    prepare(&state, chosen, providers).await?;
     let gatherer = Gatherer { chosen, providers, configuration };
     let all = state.resources.into_iter().zip(names);
-    let gathered: Vec<_> =
-        stream::iter(all).map(|(resource, name)| gatherer.resource(resource, name)).buffered(AT_ONCE).collect().await;
+    let gather = async |(resource, name): (Resource, Arc<str>)| {
+        (resource.address.is_data, gatherer.resource(resource, name).await)
+    };
+    let gathered: Vec<_> = stream::iter(all).map(gather).buffered(AT_ONCE).collect().await;
     let mut found = Vec::new();
+    let mut left_out = Vec::new();
     let mut problems = Vec::new();
-    for one in gathered {
+    for (is_data, one) in gathered {
         match one {
             Ok(one) => found.push(one),
+            Err(error) if is_data => left_out.push(format!("{error}; it is left out")),
             Err(error) => problems.push(error),
         }
     }
-    if problems.is_empty() { Ok(found) } else { Err(problems) }
+    if problems.is_empty() { Ok((found, left_out)) } else { Err(problems) }
 }
 
-/// Installs and asks each provider once, so that what is wrong with it is told once.
-async fn prepare(chosen: &Chosen, providers: &Providers) -> Result<(), Vec<anyhow::Error>> {
+/// Installs and asks each provider once, so that what is wrong with it is told once. One that only has data sources may
+/// be missing.
+async fn prepare(state: &State, chosen: &Chosen, providers: &Providers) -> Result<(), Vec<anyhow::Error>> {
     let mut needed: Vec<_> = chosen.uses.values().map(|used| used.provider.clone()).collect();
     needed.sort();
     needed.dedup();
     providers.prepare(Preparation { namespace: None, version: 0, needed: &needed, current: &[], settled: &[] }).await;
-    let faults = needed.iter().filter_map(|provider| Some((provider, providers.fault(provider)?)));
+    let managed = state.resources.iter().filter(|resource| !resource.address.is_data);
+    let managed: Vec<_> = managed.filter_map(|one| Some(&chosen.uses.get(&one.provider)?.provider)).collect();
+    let faults = needed.iter().filter(|provider| managed.contains(provider));
+    let faults = faults.filter_map(|provider| Some((provider, providers.fault(provider)?)));
     let problems: Vec<_> = faults.map(|(provider, fault)| failure(&provider.source, fault)).collect();
     if problems.is_empty() { Ok(()) } else { Err(problems) }
 }
@@ -208,6 +217,13 @@ impl Gatherer<'_> {
             }
         };
         object.value = from.sensitive.iter().fold(object.value, |value, path| marked(&value, &path.0));
+        if gathered.provider.source == terraform_data::PROVIDER {
+            // Its output is what was put in, which Terraform does not tell.
+            let input = Segment::Name("input".into());
+            let below = from.sensitive.iter().filter_map(|path| path.0.strip_prefix(std::slice::from_ref(&input)));
+            let output = |rest: &[Segment]| [&[Segment::Name("output".into())], rest].concat();
+            object.value = below.fold(object.value, |value, rest| marked(&value, &output(rest)));
+        }
         let config = from.sensitive.iter().fold(config, |value, path| marked(&value, &path.0));
         let mut dependencies = from.dependencies;
         if gathered.address.is_data {

@@ -19,7 +19,7 @@ use super::gather::{self, Found, Gathered};
 use super::names;
 use super::providers::{self, Chosen};
 use super::references::Index;
-use super::state::{self, State};
+use super::state::{self, ProviderAddress, State};
 use crate::cli::args::MigrateArgs;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::local;
@@ -55,19 +55,23 @@ pub async fn run(args: MigrateArgs, console: Console) -> anyhow::Result<Exit> {
         Ok(names) => names,
         Err(problems) => return Ok(told(console, &problems)),
     };
-    let chosen = providers::choose(&state, &given, configuration.as_ref())?;
-    let mut notes = chosen.notes.clone();
-    notes.extend(left_out);
-    notes.extend(
-        state.outputs.iter().map(|name| format!("the output `{name}` is left out; `spec.publish` has its place")),
-    );
+    let choose = |resources: &mut dyn Iterator<Item = &ProviderAddress>| {
+        providers::choose(resources, &given, configuration.as_ref())
+    };
+    let chosen = choose(&mut state.resources.iter().map(|resource| &resource.provider))?;
+    let outputs = std::mem::take(&mut state.outputs);
     let drivers = local::providers(&files, SettingsUse::Ignore)?;
     let gathered = gather::gather(state, named, &chosen, &drivers, configuration.as_ref()).await;
     drivers.close().await;
-    let gathered = match gathered {
+    let (gathered, unreadable) = match gathered {
         Ok(gathered) => gathered,
         Err(problems) => return Ok(told(console, &problems)),
     };
+    // What is left out needs no provider.
+    let chosen = if unreadable.is_empty() { chosen } else { choose(&mut gathered.iter().map(|one| &one.provider))? };
+    let mut notes = chosen.notes.clone();
+    notes.extend(left_out.into_iter().chain(unreadable));
+    notes.extend(outputs.iter().map(|name| format!("the output `{name}` is left out; `spec.publish` has its place")));
     let manifests = manifests(&gathered, &chosen, configuration.as_ref(), &mut notes)?;
     let records = records(&gathered, &chosen, &manifests, &given)?;
     let secrets = manifests.iter().any(|(name, _)| *name == SECRETS);
@@ -173,12 +177,18 @@ fn manifests(
     let index = Index::new(gathered);
     let mut resources = String::new();
     let mut secrets: Vec<Json> = Vec::new();
+    let mut written = Vec::new();
     for one in gathered {
-        let Some(Written { manifest, secret, notes: found }) = documents::written(one, &index, configuration, chosen)?
-        else {
-            notes.push(format!("nothing of `{}` is in use: the next plan destroys what is left of it", one.address));
-            continue;
-        };
+        match documents::written(one, &index, configuration, chosen) {
+            Some(made) => written.push((one, made)),
+            None => {
+                notes
+                    .push(format!("nothing of `{}` is in use: the next plan destroys what is left of it", one.address));
+            }
+        }
+    }
+    documents::depend(&mut written, &index)?;
+    for (one, Written { manifest, secret, notes: found }) in written {
         let text = documents::yaml(&[manifest])?;
         resources.push_str(&text.replacen("---\n", &format!("---\n# {}\n", one.address), 1));
         secrets.extend(secret);

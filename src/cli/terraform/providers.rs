@@ -8,7 +8,7 @@ use serde_json::{Map, Value as Json, json};
 use super::address::Key;
 use super::configuration::{Configuration, constants};
 use super::names::label_of;
-use super::state::{ProviderAddress, State};
+use super::state::ProviderAddress;
 use crate::api;
 use crate::cli::failure::Failure;
 use crate::driver::terraform_data;
@@ -37,17 +37,17 @@ fn mapped(source: &str) -> String {
     source.strip_prefix(TERRAFORM).map_or_else(|| source.to_owned(), |rest| format!("{OPENTOFU}{rest}"))
 }
 
-/// Chooses documents for all configurations of providers that a state has. Those that `given` has already are used.
+/// Chooses documents for the configurations of providers that the resources of a state have. Those that `given` has already
+/// are used.
 ///
 /// # Errors
 /// When a document cannot be made.
-pub fn choose(state: &State, given: &Config, configuration: Option<&Configuration>) -> anyhow::Result<Chosen> {
-    let all: BTreeSet<&ProviderAddress> = state
-        .resources
-        .iter()
-        .map(|resource| &resource.provider)
-        .filter(|provider| provider.source != terraform_data::PROVIDER)
-        .collect();
+pub fn choose(
+    all: &mut dyn Iterator<Item = &ProviderAddress>,
+    given: &Config,
+    configuration: Option<&Configuration>,
+) -> anyhow::Result<Chosen> {
+    let all: BTreeSet<&ProviderAddress> = all.filter(|provider| provider.source != terraform_data::PROVIDER).collect();
     let mut chosen = Chosen::default();
     let named = named(&all, given);
     let mut written = Vec::new();

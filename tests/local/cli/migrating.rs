@@ -1,5 +1,7 @@
 //! From a state of Terraform to manifests and records, and back, with real providers.
 
+mod terraform;
+
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
@@ -19,12 +21,7 @@ const AT_WORK: &[&str] = &["-f", "infra", "--plugin-dir", "mirror"];
 /// A folder with the state, the files that it is about, and a mirror of the providers.
 fn sandbox(state: &str) -> Sandbox {
     let sandbox = Sandbox::new();
-    for name in ["random", "local"] {
-        let platform = purlin::install::Platform::here().to_string();
-        let folder = sandbox.path(&format!("mirror/registry.opentofu.org/hashicorp/{name}/9.9.9/{platform}"));
-        fs::create_dir_all(&folder).unwrap();
-        fs::copy(providers::program(name), folder.join(format!("terraform-provider-{name}"))).unwrap();
-    }
+    mirror(&sandbox, &[("hashicorp", "random"), ("hashicorp", "local")]);
     fs::create_dir(sandbox.path("site")).unwrap();
     for object in objects(state) {
         if let (Some(name), Some(content)) = (object["filename"].as_str(), object["content"].as_str()) {
@@ -33,6 +30,16 @@ fn sandbox(state: &str) -> Sandbox {
     }
     sandbox.write("terraform.tfstate", state);
     sandbox
+}
+
+/// Puts providers where Terraform and Purlin look for them.
+fn mirror(sandbox: &Sandbox, packages: &[(&str, &str)]) {
+    for (namespace, name) in packages {
+        let platform = purlin::install::Platform::here().to_string();
+        let folder = sandbox.path(&format!("mirror/registry.opentofu.org/{namespace}/{name}/9.9.9/{platform}"));
+        fs::create_dir_all(&folder).unwrap();
+        fs::copy(providers::program(name), folder.join(format!("terraform-provider-{name}"))).unwrap();
+    }
 }
 
 /// The attributes of every object of a state.
@@ -180,8 +187,6 @@ fn data_sources_come_along_when_the_configuration_has_them() {
         spec:
           config:
             input: ${data.motd.content}!
-          dependsOn:
-          - name: name
           type: terraform_data
     "#]]
     .assert_eq(&of("terraform_data.banner"));
@@ -194,6 +199,43 @@ fn data_sources_come_along_when_the_configuration_has_them() {
     assert_eq!(banner["dependencies"], json!(["name"]));
     sandbox.write("site/motd", "farewell");
     assert_eq!(changes(&sandbox), ["banner Update ()"]);
+}
+
+#[test]
+fn data_sources_of_which_nobody_knows_anything_are_left_out() {
+    let (state, plan) = with_data();
+    let (mut state, mut plan): (Json, Json) =
+        (serde_json::from_str(&state).unwrap(), serde_json::from_str(&plan).unwrap());
+    // Nobody answers at the second place.
+    for (type_name, provider) in
+        [("local_folder", "registry.terraform.io/hashicorp/local"), ("http", "localhost:1/hashicorp/http")]
+    {
+        state["resources"].as_array_mut().unwrap().push(json!({
+            "mode": "data", "type": type_name, "name": "old",
+            "provider": format!("provider[\"{provider}\"]"),
+            "instances": [{"schema_version": 0, "attributes": {"id": "x", "content": "welcome"}, "sensitive_attributes": []}],
+        }));
+        plan["configuration"]["root_module"]["resources"].as_array_mut().unwrap().push(json!({
+            "address": format!("data.{type_name}.old"), "mode": "data", "type": type_name, "name": "old",
+            "expressions": {"id": {"constant_value": "x"}},
+        }));
+    }
+    let all = plan["configuration"]["root_module"]["resources"].as_array_mut().unwrap();
+    let banner = all.iter_mut().find(|one| one["name"] == "banner").unwrap();
+    banner["expressions"]["input"] = json!({"references": ["data.http.old.content", "data.http.old"]});
+    let sandbox = sandbox(&state.to_string());
+    sandbox.write("plan.json", &plan.to_string());
+    let ran = run(&sandbox, MIGRATE, &["--config", "plan.json"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let told = |part: &str| assert!(ran.stderr.contains(part), "{part}: {}", ran.stderr);
+    told("note: `data.local_folder.old`: the provider `local` has no data source `local_folder`; it is left out");
+    told("note: `data.http.old`: ");
+    told(", 1 data source:");
+    let providers = fs::read_to_string(sandbox.path("infra/providers.yaml")).unwrap();
+    assert!(!providers.contains("http"), "{providers}");
+    let manifests = fs::read_to_string(sandbox.path("infra/resources.yaml")).unwrap();
+    assert!(manifests.contains("input: welcome!"), "{manifests}");
+    assert_eq!(changes(&sandbox), [""; 0], "{manifests}");
 }
 
 #[test]
