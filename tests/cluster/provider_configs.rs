@@ -179,6 +179,40 @@ fn settings_that_refer_to_resources_come_after_them_and_go_before_them() {
     assert!(told.iter().any(|event| event.starts_with("Destroyed")), "{told:?}");
 }
 
+#[test]
+fn settings_that_read_a_family_wait_for_all_of_it() {
+    let _world = shared();
+    let ns = plane().namespace("whole");
+    plane().apply(&[], &provider("corner", "corner"));
+    let folder = world(&ns);
+    let own = |name: &str, secret: &str| {
+        config(name, "corner", &format!("{{ folder: '{}', secret: {secret} }}", folder.display()), "")
+    };
+    let all = [
+        own("corner", "plain"),
+        own("after", "\"${many.map(m, m.id).join('+')}\""),
+        typed(
+            "many",
+            "corner_trouble",
+            "{ text: \"${string(count.index)}\", on_create: \"${count.index == 1 ? 'error' : ''}\" }",
+            "count: 3",
+        ),
+        typed("thing", "corner_thing", "{ name: a }", "providerConfigRef: { name: after }"),
+    ];
+    plane().apply(&["-n", &ns], &all.concat());
+    // Two of three are there: these are no settings.
+    wait_until("the others are made", LIMIT, || objects(&folder) == 2);
+    wait_reason(&ns, "many", "Ready", "OperationFailed");
+    wait_settings(&ns, "after", "Synced", "DependencyNotReady");
+    wait_reason(&ns, "thing", "Ready", "DependencyNotReady");
+    let asked = |events: Vec<String>| events.iter().any(|event| event.starts_with("Available"));
+    assert!(!asked(events(&ns, "after")), "{:?}", events(&ns, "after"));
+    fs::write(folder.join("peace"), "").unwrap();
+    wait_settings(&ns, "after", "Ready", "Available");
+    wait_ready(&ns, &["many", "thing"]);
+    delete_all(&ns);
+}
+
 fn settings_gone(namespace: &str) -> bool {
     plane().get(&["-n", namespace, "ppc"])["items"].as_array().is_some_and(Vec::is_empty)
 }

@@ -8,7 +8,9 @@ use super::inputs::config_keys;
 use super::{Entry, Index};
 use crate::api;
 use crate::load::expression::Scope;
-use crate::load::{Config, Instance, Provided, ProviderConfig, ProviderSpec, Unsettled, provider};
+use crate::load::{
+    Config, Expansion, Family, Instance, Made, Provided, ProviderConfig, ProviderSpec, Unsettled, provider,
+};
 use crate::model::{
     Address, Diagnostic, Diagnostics, InstanceKey, ProviderUse, Reading, Reason, Severity, Value, Version, of_name,
 };
@@ -219,18 +221,20 @@ impl Index {
                 return Err((Reason::DependencyNotFound, what));
             }
         }
-        provided.settle(&AsRecorded { index: self, readings }).map_err(|unsettled| match unsettled {
-            Unsettled::Broken(problems) => match error(&problems) {
-                Some(problem) => told(problem),
-                None => (Reason::InternalError, "the settings cannot be told".to_owned()),
+        provided.settle(&AsRecorded { index: self, readings, within: Vec::new() }).map_err(
+            |unsettled| match unsettled {
+                Unsettled::Broken(problems) => match error(&problems) {
+                    Some(problem) => told(problem),
+                    None => (Reason::InternalError, "the settings cannot be told".to_owned()),
+                },
+                Unsettled::Unknown => {
+                    let names: BTreeSet<String> =
+                        config.references.iter().map(|reference| format!("`{}`", reference.target)).collect();
+                    let names = names.into_iter().collect::<Vec<_>>().join(", ");
+                    (Reason::DependencyNotReady, format!("the settings hang on what is not there yet: {names}"))
+                }
             },
-            Unsettled::Unknown => {
-                let names: BTreeSet<String> =
-                    config.references.iter().map(|reference| format!("`{}`", reference.target)).collect();
-                let names = names.into_iter().collect::<Vec<_>>().join(", ");
-                (Reason::DependencyNotReady, format!("the settings hang on what is not there yet: {names}"))
-            }
-        })
+        )
     }
 
     pub(super) fn provider_config_deleted(&mut self, name: &Arc<str>) {
@@ -262,10 +266,13 @@ fn reader(config: &str) -> Arc<str> {
 
 pub(super) const SETTINGS: &str = "ProviderConfig ";
 
-/// Objects as they are recorded, and data sources as they were read, for settings that refer to them.
+/// Objects as they are recorded, and data sources as they were read, for settings that refer to them. An instance of a
+/// family that is wanted and not there yet is unknown, so that no settings are made of the others alone.
 struct AsRecorded<'a> {
     index: &'a Index,
     readings: &'a Readings,
+    /// Whose instances are being made out: a family that hangs on itself has none that can be told.
+    within: Vec<Arc<str>>,
 }
 
 impl AsRecorded<'_> {
@@ -276,6 +283,23 @@ impl AsRecorded<'_> {
         }
     }
 
+    /// All instances that a Resource asks for.
+    fn family(&self, shared: Arc<Instance>) -> Value {
+        let name = &shared.address.name;
+        let Some(repetition) = shared.repetition.as_ref().filter(|_| !self.within.contains(name)) else {
+            return Value::Unknown;
+        };
+        let within = self.within.iter().chain([name]).cloned().collect();
+        let others = Self { index: self.index, readings: self.readings, within };
+        let Ok(Made::Members(members)) = repetition.evaluate(&shared, &others) else { return Value::Unknown };
+        let instance = |key: InstanceKey| {
+            let address = Address { name: name.clone(), key: key.clone() };
+            (key, Some(self.value(&address).unwrap_or(Value::Unknown)))
+        };
+        let instances: Vec<_> = members.keys().map(instance).collect();
+        Family { shared, expansion: Expansion::Known(members) }.value(instances.into_iter())
+    }
+
     fn members<'m>(&'m self, name: &'m Arc<str>) -> Vec<&'m Address> {
         self.index.addresses(name).chain(of_name(self.readings, name).map(|(address, _)| address)).collect()
     }
@@ -283,6 +307,10 @@ impl AsRecorded<'_> {
 
 impl Scope for AsRecorded<'_> {
     fn object(&self, address: &Address) -> Option<Value> {
+        let shared = (!address.is_instance()).then(|| self.index.instance(&address.name)).flatten();
+        if let Some(shared) = shared.filter(|shared| shared.repetition.is_some()) {
+            return Some(self.family(shared));
+        }
         let value = |address: &Address| self.value(address);
         if let Some(value) = value(address) {
             return Some(value);

@@ -448,6 +448,44 @@ fn settings_wake_whom_they_serve_when_they_change_and_not_when_their_status_does
 }
 
 #[test]
+fn settings_that_read_a_family_wait_for_all_of_it() {
+    let family = serde_json::json!({
+        "apiVersion": "purlin.dev/v1alpha1", "kind": "Resource",
+        "metadata": {"name": "web", "namespace": "shop", "uid": "w", "generation": 1},
+        "spec": {"type": "terraform_data", "count": "${size.input}", "config": {}},
+    });
+    let account = Arc::from("default");
+    let from_json = |json: serde_json::Value| -> Instance {
+        let resource: crate::api::Resource = serde_json::from_value(json).unwrap();
+        crate::load::from_api(&resource, &account, &mut crate::load::Interner::default())
+    };
+    let made = |address: &str, value: Value| {
+        let address: Address = address.parse().unwrap();
+        let mut stored = record(&address.name, 1, &[]);
+        let record = Arc::make_mut(&mut stored.record);
+        record.address = address;
+        record.current = Some(Arc::new(RecordedObject { value, ..RecordedObject::default() }));
+        Event::RecordApplied(stored)
+    };
+    let id = |id: &str| Value::map([("id", Value::from(id))]);
+    let told = |index: &Index| match index.settings(&BTreeMap::new()).remove(0).settled {
+        Ok(used) => used.settings.to_public_json().to_string(),
+        Err((reason, _)) => reason.to_string(),
+    };
+    let settings = settings("own", 1, 1, "${web.map(w, w.id).join(',')}");
+    let mut index = index([clouds(), settings, applied(from_json(family)), applied(resource("size", 1, &[]))]);
+    assert_eq!(told(&index), "DependencyNotReady");
+    index.apply(made("web[0]", id("a")));
+    assert_eq!(told(&index), "DependencyNotReady", "nobody knows how many there are to be");
+    index.apply(made("size", Value::map([("input", Value::from(2))])));
+    assert_eq!(told(&index), "DependencyNotReady");
+    index.apply(made("web[1]", id("b")));
+    // One that is still to go is none of them.
+    index.apply(made("web[2]", id("c")));
+    assert_eq!(told(&index), r#"{"address":"a,b"}"#);
+}
+
+#[test]
 fn settings_are_used_by_those_they_serve_and_by_those_that_were_made_under_them() {
     let events = [clouds(), settings("own", 1, 1, "a"), settings("cloud", 1, 1, "b"), applied(served("disk", "own"))];
     let mut index = index(events);
