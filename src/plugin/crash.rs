@@ -62,7 +62,7 @@ pub(super) struct LastWords {
 impl LastWords {
     /// Takes one line that is no log entry.
     pub(super) fn push(&mut self, line: String) {
-        if self.is_panicking() || line.starts_with("panic:") || line.starts_with("fatal error:") {
+        if self.is_panicking() || begins_trace(&line) {
             if self.panic.len() < KEPT_OF_PANIC {
                 self.panic.push(line);
             }
@@ -85,6 +85,14 @@ impl LastWords {
         let trace = if panicked { self.panic.clone() } else { self.lines.iter().cloned().collect() };
         Crash { status, trace, panicked }
     }
+}
+
+/// Whether Go tells with this line why it gives up: a panic, an error of its runtime, or a signal that nobody takes, as
+/// when it gets no memory where it does not look for that.
+fn begins_trace(line: &str) -> bool {
+    let is_signal = |name: &str| name.starts_with("SIG") && name.bytes().all(|byte| byte.is_ascii_uppercase());
+    ["panic:", "fatal error:"].iter().any(|begin| line.starts_with(begin))
+        || line.split_once(": ").is_some_and(|(name, _)| is_signal(name))
 }
 
 #[cfg(test)]
@@ -115,6 +123,13 @@ mod tests {
         let expected = "exit status: 2: panic: runtime error: invalid memory address or nil pointer dereference \
                         (at example.com/provider/thing.go:41)";
         assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn a_signal_is_told_and_not_the_registers_that_follow() {
+        let lines = ["SIGSEGV: segmentation violation", "PC=0x43723d m=6 sigcode=1 addr=0x0", "", "gs     0x0"];
+        assert_eq!(crash(&lines), "exit status: 2: SIGSEGV: segmentation violation");
+        assert_eq!(crash(&["SIGnal: x", "the end"]), "exit status: 2: the end");
     }
 
     #[test]

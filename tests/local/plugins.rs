@@ -50,11 +50,16 @@ async fn stopped(process: u32) {
 
 /// Waits until a process has ended: it is not there, or nobody has asked for its exit code yet.
 async fn gone(process: u32) {
-    let runs = || {
-        let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
-        stat.rsplit(") ").next().is_some_and(|rest| !rest.is_empty() && !rest.starts_with('Z'))
-    };
-    while runs() {
+    until(|| !is_running(process)).await;
+}
+
+fn is_running(process: u32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    stat.rsplit(") ").next().is_some_and(|rest| !rest.is_empty() && !rest.starts_with('Z'))
+}
+
+async fn until(condition: impl Fn() -> bool) {
+    while !condition() {
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
 }

@@ -6,13 +6,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::SignedDuration;
-use purlin::driver::{CallContext, Driver, Preparation, ProviderOptions, Providers, Warnings};
+use purlin::driver::{
+    ApplyRequest, ApplyResponse, CallContext, Driver, Preparation, ProviderOptions, Providers, Warnings,
+};
 use purlin::install::{InstallOptions, Installer};
-use purlin::model::{Provider, ProviderUse, Value};
+use purlin::model::{PlanRequest, PlanResponse, Provider, ProviderUse, Value};
 use purlin::process::Clock;
 use tempfile::TempDir;
 
-use super::{gone, stopped};
+use super::{gone, is_running, stopped, until};
 use crate::kit::ManualClock;
 use crate::providers;
 
@@ -26,6 +28,11 @@ struct Bench {
 
 impl Bench {
     fn new() -> Self {
+        Self::with(serde_json::json!({}))
+    }
+
+    /// With more that a Provider says.
+    fn with(more: serde_json::Value) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let program = folder.path().join("corner");
         let text = format!(
@@ -35,9 +42,10 @@ impl Bench {
         );
         fs::write(&program, text).unwrap();
         fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
-        let provider = serde_json::json!({
+        let mut provider = serde_json::json!({
             "name": "corner", "source": "registry.opentofu.org/purlin/corner", "package": {"path": program},
         });
+        provider.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         let clock = Arc::new(ManualClock::new());
         let installer = Arc::new(Installer::new(InstallOptions::from_environment()));
         let launcher = env!("CARGO_BIN_EXE_purlin").into();
@@ -82,6 +90,16 @@ impl Bench {
         self.providers.validate(&context, &Value::map::<&str>([])).await.unwrap();
     }
 
+    /// Makes an object that does something in the call.
+    async fn create(&self, on_create: &str) -> ApplyResponse {
+        let context = self.context(Duration::from_mins(1));
+        let config = Value::map([("on_create", Value::from(on_create))]);
+        let request = PlanRequest { prior: None, config: config.clone(), entropy: [0; 16], planned_before: None };
+        let PlanResponse { planned, private, .. } = self.providers.plan(&context, request).await.unwrap();
+        let request = ApplyRequest { prior: None, config, planned: Some(planned), private };
+        self.providers.apply(&context, request).await
+    }
+
     fn signal(&self, signal: rustix::process::Signal) {
         let process = rustix::process::Pid::from_raw(self.last().cast_signed()).unwrap();
         rustix::process::kill_process(process, signal).unwrap();
@@ -108,6 +126,49 @@ async fn a_process_is_asked_then_configured_and_ends_when_nobody_needs_it() {
     assert_eq!(bench.started().len(), 3);
     bench.providers.close().await;
     gone(bench.last()).await;
+}
+
+#[tokio::test]
+async fn a_process_that_is_always_used_ends_when_it_is_a_day_old() {
+    let bench = Bench::new();
+    bench.prepare().await;
+    bench.call().await;
+    let minutes = 24 * 60;
+    for _ in (4..minutes).step_by(4) {
+        bench.clock.advance(Duration::from_mins(4));
+        bench.call().await;
+    }
+    assert_eq!(bench.started().len(), 1);
+    bench.clock.advance(Duration::from_mins(4));
+    bench.call().await;
+    gone(bench.started()[0]).await;
+    bench.call().await;
+    assert_eq!(bench.started().len(), 2);
+    bench.providers.close().await;
+}
+
+#[tokio::test]
+async fn a_process_above_the_limit_of_its_provider_gets_no_new_calls_and_ends_with_its_last_one() {
+    let bench = Bench::with(serde_json::json!({"maxMemory": 160 << 20}));
+    bench.prepare().await;
+    let slow = bench.create("slow");
+    let meanwhile = async {
+        until(|| bench.folder.path().join("started").exists()).await;
+        let swollen = bench.create("swell").await;
+        assert!(swollen.error.is_none(), "{:?}", swollen.error);
+        while bench.started().len() == 1 {
+            bench.call().await;
+        }
+        // What runs in it is not cut.
+        assert!(is_running(bench.started()[0]));
+        fs::write(bench.folder.path().join("release"), "").unwrap();
+    };
+    let (made, ()) = tokio::join!(slow, meanwhile);
+    assert!(made.error.is_none() && made.object.is_some(), "{:?}", made.error);
+    gone(bench.started()[0]).await;
+    bench.call().await;
+    assert_eq!(bench.started().len(), 2);
+    bench.providers.close().await;
 }
 
 #[tokio::test]

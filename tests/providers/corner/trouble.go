@@ -27,8 +27,11 @@ import (
 //	slow     no answer until the provider is stopped, or the file `release` is in its folder
 //	invalid  an answer that contradicts the plan
 //
-// `grow` uses memory until there is none. It, `panic`, `exit` and `hang` come after the object was made or removed: the worst moment.
+// `swell` takes 170 MiB and keeps them. `grow` uses memory until there is none. It, `panic`, `exit` and `hang` come after the object was made or removed: the worst moment.
 type trouble struct{ configured }
+
+// swollen is what the process has and does not need.
+var swollen []byte
 
 type troubleModel struct {
 	ID       types.String `tfsdk:"id"`
@@ -86,6 +89,11 @@ func (r *trouble) strike(ctx context.Context, attribute, what string, diagnostic
 		// Not to os.Stderr, which is a pipe to the client that ends with us.
 		println("giving up as asked")
 		os.Exit(3)
+	case "swell":
+		swollen = make([]byte, 170<<20)
+		for i := 0; i < len(swollen); i += 4096 {
+			swollen[i] = 1
+		}
 	case "grow":
 		var all [][]byte
 		for len(all) < 128 {
