@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use super::{Journal, JournalError};
 use crate::model::{Record, Recorded, Stored, Version};
-use crate::plan::moves::{Move, has_arrived, moved, redirected, rounds};
+use crate::plan::moves::{Move, Redirections, has_arrived, moved, rounds};
 
 /// Carries moves out. `recorded` follows every write.
 ///
@@ -58,10 +58,9 @@ pub async fn prepare(journal: &dyn Journal, recorded: &mut Recorded, round: &[Mo
         }
     }
     // Also those that are moving themselves: they may be taken back, when what they name is known by its new address only.
-    let dependents: Vec<(Record, Version)> = recorded
-        .values()
-        .filter_map(|stored| Some((redirected(&stored.record, round, &before)?, stored.version)))
-        .collect();
+    let mut redirections = Redirections::new(round, &before);
+    let dependents: Vec<(Record, Version)> =
+        recorded.values().filter_map(|stored| Some((redirections.of(&stored.record)?, stored.version))).collect();
     for (record, version) in dependents {
         write(journal, recorded, record, version).await?;
     }

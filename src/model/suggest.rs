@@ -2,37 +2,62 @@
 
 /// The candidate that a misspelt word is closest to, if one is close enough to be meant.
 pub(crate) fn closest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let word: Vec<char> = word.to_lowercase().chars().collect();
     // A third of the word may be wrong, as rustc has it.
-    let limit = word.chars().count().div_ceil(3);
+    let limit = word.len().div_ceil(3);
     candidates
         .into_iter()
-        .map(|candidate| (distance(&word.to_lowercase(), &candidate.to_lowercase()), candidate))
-        .filter(|(distance, _)| *distance <= limit)
+        .filter_map(|candidate| {
+            let other: Vec<char> = candidate.to_lowercase().chars().collect();
+            Some((distance(&word, &other, limit)?, candidate))
+        })
         .min()
         .map(|(_, candidate)| candidate)
 }
 
 /// Whether one name may be the other one misspelt: at most a third of it is wrong, so that no short name is near to
-/// another one.
+/// another one. Of most pairs that is told without comparing letter by letter, since thousands of names may be compared
+/// with thousands.
 pub(crate) fn is_near(word: &str, other: &str) -> bool {
-    distance(word, other) * 3 <= word.chars().count()
+    let limit = word.chars().count() / 3;
+    let (letters, others) = (letters(word), letters(other));
+    let missing = (letters & !others).count_ones().max((others & !letters).count_ones());
+    if missing as usize > limit {
+        return false;
+    }
+    let (word, other): (Vec<char>, Vec<char>) = (word.chars().collect(), other.chars().collect());
+    distance(&word, &other, limit).is_some()
 }
 
-/// How many letters were added, left out, or taken for others; two that changed places count as one mistake.
-fn distance(a: &str, b: &str) -> usize {
-    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
-    let mut rows: Vec<Vec<usize>> = vec![(0..=b.len()).collect()];
-    for i in 0..a.len() {
-        let mut row = vec![i + 1];
-        for j in 0..b.len() {
-            let replaced = rows[i][j] + usize::from(a[i] != b[j]);
-            let best = replaced.min(rows[i][j + 1] + 1).min(row[j] + 1);
-            let is_swapped = i > 0 && j > 0 && a[i] == b[j - 1] && a[i - 1] == b[j];
-            row.push(if is_swapped { best.min(rows[i - 1][j - 1] + 1) } else { best });
-        }
-        rows.push(row);
+/// Which letters a word has: each that another one lacks is a mistake.
+fn letters(word: &str) -> u64 {
+    word.chars().fold(0, |all, letter| all | 1 << (u32::from(letter) % 64))
+}
+
+/// How many letters were added, left out, or taken for others; two that changed places count as one mistake. `None`:
+/// more than the limit.
+fn distance(a: &[char], b: &[char], limit: usize) -> Option<usize> {
+    if a.len().abs_diff(b.len()) > limit {
+        return None;
     }
-    rows[a.len()][b.len()]
+    let mut before: Vec<usize> = Vec::new();
+    let mut above: Vec<usize> = (0..=b.len()).collect();
+    for i in 0..a.len() {
+        let mut row = Vec::with_capacity(above.len());
+        row.push(i + 1);
+        for j in 0..b.len() {
+            let replaced = above[j] + usize::from(a[i] != b[j]);
+            let best = replaced.min(above[j + 1] + 1).min(row[j] + 1);
+            let is_swapped = i > 0 && j > 0 && a[i] == b[j - 1] && a[i - 1] == b[j];
+            row.push(if is_swapped { best.min(before[j - 1] + 1) } else { best });
+        }
+        // It can only become more.
+        if row.iter().chain(&above).all(|distance| *distance > limit) {
+            return None;
+        }
+        (before, above) = (above, row);
+    }
+    Some(above[b.len()]).filter(|distance| *distance <= limit)
 }
 
 #[cfg(test)]

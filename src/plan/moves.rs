@@ -17,7 +17,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-pub use self::records::{carried, has_arrived, moved, redirected, rounds};
+pub use self::records::{Redirections, carried, has_arrived, moved, rounds};
 
 use self::claims::Claim;
 use self::records::{is_copy, objects};
@@ -25,7 +25,7 @@ use super::{Held, Mode, PlanOptions};
 use crate::api;
 use crate::load::{Config, Expansion, Family, Instance};
 use crate::model::{
-    Address, Diagnostic, Diagnostics, InstanceKey, Reason, Record, Recorded, RecordedObject, Segment, Severity, Stored,
+    Address, Diagnostic, Diagnostics, InstanceKey, Reason, Record, Recorded, RecordedObject, Segment, Severity,
 };
 
 /// One record that belongs to another address now.
@@ -103,8 +103,10 @@ pub fn find(config: &Config, recorded: &Recorded, options: &PlanOptions, answers
         false => Cow::Owned(carried(recorded, &found.moves)),
     };
     let spoken_for = spoken_for(config, &after);
+    let open = open_records(&after, options);
     let (claims, passed, in_vain) = (BTreeMap::new(), BTreeSet::new(), BTreeSet::new());
-    let mut search = Search { config, recorded: &after, options, answers, found, claims, passed, in_vain, spoken_for };
+    let recorded = &*after;
+    let mut search = Search { config, recorded, options, answers, found, claims, passed, in_vain, spoken_for, open };
     for (address, instance) in config.instances.iter().filter(|(_, instance)| instance.is_wanted()) {
         search.look_for(address, instance);
     }
@@ -158,6 +160,15 @@ struct Search<'a> {
     in_vain: BTreeSet<Address>,
     /// What Resources of other names say that they were.
     spoken_for: BTreeSet<Address>,
+    /// Records with an open operation.
+    open: Vec<&'a Arc<Record>>,
+}
+
+/// The records of which an operation is open, or runs. Few, whatever is moved.
+fn open_records<'a>(recorded: &'a Recorded, options: &PlanOptions) -> Vec<&'a Arc<Record>> {
+    let running: BTreeSet<&Address> = options.running.iter().map(|running| &running.step.address).collect();
+    let is_open = |record: &&Arc<Record>| record.intent.is_some() || running.contains(&record.address);
+    recorded.values().map(|stored| &stored.record).filter(is_open).collect()
 }
 
 /// The addresses that instances without an object name, of other Resources than their own.
@@ -348,7 +359,7 @@ impl<'a> Search<'a> {
 
     /// Whether it is the only instance that is wanted of its Resource.
     fn is_alone(&self, address: &Address) -> bool {
-        self.config.family(&address.name).count() == 1
+        self.config.family(&address.name).nth(1).is_none()
     }
 
     /// An operation that is open on the record, or on one that names it or is about to.
@@ -360,14 +371,12 @@ impl<'a> Search<'a> {
             let planned = record.intent.as_ref().and_then(|intent| intent.planned.as_ref());
             planned.is_some_and(|planned| names(&planned.recorded))
         };
-        let is_open = |address: &Address, record: &Record| record.intent.is_some() || self.is_running(address);
-        let mut open = self.recorded.iter().filter(|(address, stored)| is_open(address, &stored.record));
-        let recorded = open.find(|(address, Stored { record, .. })| {
-            *address == from || objects(record).any(|object| names(object)) || intended(record)
-        });
+        let mut open = self.open.iter().copied();
+        let recorded = open
+            .find(|record| record.address == *from || objects(record).any(|object| names(object)) || intended(record));
         let coming = |running: &&'a super::RunningStep| running.recorded.as_ref().is_some_and(|object| names(object));
         let running = || self.options.running.iter().find(coming).map(|running| &running.step.address);
-        recorded.map(|(address, _)| address).or_else(running)
+        recorded.map(|record| &record.address).or_else(running)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Records after moves: under their new addresses, and naming others by theirs.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::Move;
@@ -23,15 +23,17 @@ pub fn moved(record: &Record, to: &Move) -> Record {
 pub fn rounds(moves: &[Move]) -> Vec<&[Move]> {
     let mut rounds = Vec::new();
     let mut start = 0;
-    for at in 1..=moves.len() {
-        let ends = moves.get(at).is_none_or(|next| {
-            next.back != moves[start].back
-                || moves[start..at].iter().any(|one| one.to == next.from || one.from == next.from)
-        });
-        if ends {
+    let mut touched: BTreeSet<&Address> = BTreeSet::new();
+    for (at, next) in moves.iter().enumerate() {
+        if at > start && (next.back != moves[start].back || touched.contains(&next.from)) {
             rounds.push(&moves[start..at]);
             start = at;
+            touched.clear();
         }
+        touched.extend([&next.from, &next.to]);
+    }
+    if start < moves.len() {
+        rounds.push(&moves[start..]);
     }
     rounds
 }
@@ -51,63 +53,107 @@ pub fn has_arrived(one: &Move, recorded: &Recorded) -> bool {
     old_and_new.is_some_and(|(old, new)| is_copy(&old.record, &new.record))
 }
 
-/// Where the objects of a dependency are found after one round of moves; `None` when they stay. Of a whole family some
-/// instances may have gone to one place and others to another: then they are named one by one.
-fn redirection(dependency: &Address, moves: &[Move], recorded: &Recorded) -> Option<Vec<Address>> {
-    if let Some(one) = moves.iter().find(|one| one.back && one.to == *dependency && has_arrived(one, recorded)) {
-        return Some(vec![one.from.clone()]);
-    }
-    let forth = || moves.iter().filter(|one| !one.back && one.from != one.to);
-    let holds = |(_, stored): (&Address, &Stored)| stored.record.has_objects() || stored.record.intent.is_some();
-    if forth().any(|one| one.to == *dependency) && !of_name(recorded, &dependency.name).any(holds) {
-        // It named what was not there, which has nothing to do with what comes there now.
-        return Some(Vec::new());
-    }
-    if let Some(exact) = forth().find(|one| one.from == *dependency) {
-        return Some(vec![exact.to.clone()]);
-    }
-    // Earlier versions recorded a whole family by its bare name.
-    let is_bare = dependency.key == InstanceKey::None && !recorded.contains_key(dependency);
-    if !is_bare && dependency.key != InstanceKey::All {
-        return None;
-    }
-    let is_member = |address: &Address| address.name == dependency.name && address.is_instance();
-    let leaves = |one: &Move| is_member(&one.from);
-    let joins = |one: &Move| is_member(&one.to) && !is_member(&one.from);
-    if !forth().any(|one| leaves(one) || joins(one)) {
-        return None;
-    }
-    let all = of_name(recorded, &dependency.name).map(|(address, _)| address);
-    let places: Vec<Address> = all
-        .filter_map(|address| {
-            // What comes to this name by a move was no part of the family.
-            let came = forth().any(|one| one.to == *address);
-            let went = forth().find(|one| one.from == *address).map(|one| one.to.clone());
-            went.or_else(|| (address.is_instance() && !came).then(|| address.clone()))
-        })
-        .collect();
-    let Some(first) = places.first().filter(|_| !forth().any(joins)) else { return Some(places) };
-    let together = places.iter().all(|place| place.is_instance() && place.name == first.name);
-    let others = |other: &Address| other.name == first.name && other.is_instance() && !places.contains(other);
-    let together = together && !recorded.keys().any(others);
-    Some(if together { vec![Address::whole(first.name.clone())] } else { places })
+/// Where the objects that records name are found after one round of moves.
+#[derive(Debug)]
+pub struct Redirections<'a> {
+    /// The records before the round.
+    recorded: &'a Recorded,
+    /// What is taken back, by where it was to go.
+    back: BTreeMap<&'a Address, &'a Move>,
+    /// What goes on, by where it comes from.
+    from: BTreeMap<&'a Address, &'a Address>,
+    /// Where it goes.
+    to: BTreeSet<&'a Address>,
+    /// Names that instances leave, or come to from another name.
+    changing: BTreeSet<&'a Arc<str>>,
+    /// Names that instances come to from another name.
+    joined: BTreeSet<&'a Arc<str>>,
+    /// What was found already: many records name the same.
+    known: BTreeMap<Address, Option<Vec<Address>>>,
 }
 
-/// The record with its dependencies under the addresses that they have after one round of moves; `None` when it names
-/// none of them. `recorded` are the records before the round.
-pub fn redirected(record: &Record, moves: &[Move], recorded: &Recorded) -> Option<Record> {
-    let new = |dependency: &Address| redirection(dependency, moves, recorded);
-    if !objects(record).any(|object| object.dependencies.iter().any(|dependency| new(dependency).is_some())) {
-        return None;
+impl<'a> Redirections<'a> {
+    /// For one round. `recorded` are the records before it.
+    pub fn new(moves: &'a [Move], recorded: &'a Recorded) -> Self {
+        let arrived = moves.iter().filter(|one| one.back && has_arrived(one, recorded));
+        let forth = || moves.iter().filter(|one| !one.back && one.from != one.to);
+        let is_member = |address: &Address, name: &Arc<str>| address.name == *name && address.is_instance();
+        let leaves = forth().map(|one| &one.from).filter(|from| from.is_instance()).map(|from| &from.name);
+        let joins = forth().map(|one| (&one.to, &one.from));
+        let joins = joins.filter(|(to, from)| to.is_instance() && !is_member(from, &to.name));
+        let joined: BTreeSet<&Arc<str>> = joins.map(|(to, _)| &to.name).collect();
+        Self {
+            recorded,
+            back: arrived.map(|one| (&one.to, one)).collect(),
+            from: forth().map(|one| (&one.from, &one.to)).collect(),
+            to: forth().map(|one| &one.to).collect(),
+            changing: leaves.chain(joined.iter().copied()).collect(),
+            joined,
+            known: BTreeMap::new(),
+        }
     }
-    let mut record = record.clone();
-    for object in record.current.iter_mut().chain(record.deposed.values_mut()) {
-        let all = object.dependencies.iter();
-        let all = all.flat_map(|dependency| new(dependency).unwrap_or_else(|| vec![dependency.clone()]));
-        let all: BTreeSet<Address> = all.collect();
-        Arc::make_mut(object).dependencies = all.into_iter().collect();
+
+    /// The record with its dependencies under the addresses that they have after the round; `None` when it names none of
+    /// them.
+    pub fn of(&mut self, record: &Record) -> Option<Record> {
+        let mut changes = false;
+        for dependency in objects(record).flat_map(|object| object.dependencies.iter()) {
+            if !self.known.contains_key(dependency) {
+                let places = self.places(dependency);
+                self.known.insert(dependency.clone(), places);
+            }
+            changes |= self.known[dependency].is_some();
+        }
+        if !changes {
+            return None;
+        }
+        let mut record = record.clone();
+        for object in record.current.iter_mut().chain(record.deposed.values_mut()) {
+            let all = object.dependencies.iter();
+            let all = all.flat_map(|one| self.known[one].clone().unwrap_or_else(|| vec![one.clone()]));
+            let all: BTreeSet<Address> = all.collect();
+            Arc::make_mut(object).dependencies = all.into_iter().collect();
+        }
+        Some(record)
     }
-    Some(record)
+
+    /// Where the objects of a dependency are; `None` when they stay. Of a whole family some instances may have gone to
+    /// one place and others to another: then they are named one by one.
+    fn places(&self, dependency: &Address) -> Option<Vec<Address>> {
+        if let Some(one) = self.back.get(dependency) {
+            return Some(vec![one.from.clone()]);
+        }
+        let family = || of_name(self.recorded, &dependency.name);
+        let holds = |(_, stored): (&Address, &Stored)| stored.record.has_objects() || stored.record.intent.is_some();
+        if self.to.contains(dependency) && !family().any(holds) {
+            // It named what was not there, which has nothing to do with what comes there now.
+            return Some(Vec::new());
+        }
+        if let Some(exact) = self.from.get(dependency) {
+            return Some(vec![Address::clone(exact)]);
+        }
+        // Earlier versions recorded a whole family by its bare name.
+        let is_bare = dependency.key == InstanceKey::None && !self.recorded.contains_key(dependency);
+        if !is_bare && dependency.key != InstanceKey::All {
+            return None;
+        }
+        if !self.changing.contains(&dependency.name) {
+            return None;
+        }
+        let places = family().filter_map(|(address, _)| {
+            // What comes to this name by a move was no part of the family.
+            let went = self.from.get(address).map(|to| Address::clone(to));
+            went.or_else(|| (address.is_instance() && !self.to.contains(address)).then(|| address.clone()))
+        });
+        let places: BTreeSet<Address> = places.collect();
+        let Some(first) = places.first().filter(|_| !self.joined.contains(&dependency.name)) else {
+            return Some(places.into_iter().collect());
+        };
+        let together = places.iter().all(|place| place.is_instance() && place.name == first.name);
+        let others = |other: &Address| other.is_instance() && !places.contains(other);
+        let alone = together && !of_name(self.recorded, &first.name).any(|(other, _)| others(other));
+        Some(if alone { vec![Address::whole(first.name.clone())] } else { places.into_iter().collect() })
+    }
 }
 
 /// The records as they are after the moves. Their versions are those of before.
@@ -115,6 +161,7 @@ pub fn carried(recorded: &Recorded, moves: &[Move]) -> Recorded {
     let mut after = recorded.clone();
     for round in rounds(moves) {
         let before = after.clone();
+        let mut redirections = Redirections::new(round, &before);
         for one in round {
             if one.back {
                 if has_arrived(one, &before) {
@@ -133,7 +180,7 @@ pub fn carried(recorded: &Recorded, moves: &[Move]) -> Recorded {
             }
         }
         for stored in after.values_mut() {
-            if let Some(record) = redirected(&stored.record, round, &before) {
+            if let Some(record) = redirections.of(&stored.record) {
                 stored.record = Arc::new(record);
             }
         }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::load::source::read_texts;
-use crate::model::Version;
+use crate::model::{Stored, Version};
 use crate::plan::tests::world::object;
 
 fn recorded(all: &[(&str, &[&str])]) -> Recorded {
