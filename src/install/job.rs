@@ -128,7 +128,8 @@ impl<'a> Job<'a> {
         let Self { source, platform, constraint, .. } = self;
         if versions.is_empty() {
             return InstallError::transient(format!("{origin} has no package of {source} for {platform}"))
-                .at("spec.source");
+                .at("spec.source")
+                .hint("correct it, or name another origin with `spec.package`");
         }
         versions.sort_by(|a, b| b.cmp_precedence(a));
         let more = if versions.len() > NAMED { ", ..." } else { "" };
@@ -141,7 +142,7 @@ impl<'a> Job<'a> {
         }
         InstallError::transient(format!("{origin} has no version of {source} that fits `{constraint}`"))
             .at("spec.version")
-            .hint(format!("there are {there}{more}"))
+            .hint(format!("available: {there}{more}"))
     }
 
     fn slot(&self, version: &Version) -> Slot {

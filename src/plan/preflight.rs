@@ -8,7 +8,7 @@ use super::draft::{Block, Draft};
 use super::scene::{Id, Scene, Subject};
 use super::seen::Seen;
 use super::{Mode, Refresh, RunningStep, cycle, leaving, publish, select, wanted};
-use crate::load::{Config, Instance, Reference, Unsettled, closest};
+use crate::load::{BUILT_IN, Config, Instance, Reference, Unsettled, closest};
 use crate::model::{Action, Address, Diagnostic, InstanceKey, ObjectStatus, Operation, Path, Reason, Severity};
 
 /// Decides what depends on nothing else: one entry for each object, `None` where planning has to go on.
@@ -203,7 +203,13 @@ pub(super) fn unserved(scene: &Scene<'_>, id: Id) -> Diagnostic {
     let Some(provider) = subject.provider() else {
         let what = format!("no provider serves the {word} `{type_name}`");
         let problem = Diagnostic::error(address, Reason::UnknownType, what).at(spec("type"));
-        return Diagnostic { hint: meant(), ..problem };
+        // What begins like a built-in type is one that there is not.
+        let begins = type_name.split_once('_').map_or(&*type_name, |(begins, _)| begins);
+        let add = || {
+            let add = format!("add a Provider named `{begins}`, or name a ProviderConfig in `spec.providerConfigRef`");
+            (!BUILT_IN.iter().any(|known| known.starts_with(begins))).then_some(add)
+        };
+        return Diagnostic { hint: meant().or_else(add), ..problem };
     };
     match scene.types.fault(provider) {
         Some(error) => {

@@ -369,7 +369,7 @@ async fn a_network_mirror_serves_providers_of_all_registries() {
         message,
         "spec.version: the mirror https://HOST/mirror/ has no version of example.com/acme/thing that fits `~> 3.0`"
     );
-    assert_eq!(hint, "there are 1.1.0, 1.0.0");
+    assert_eq!(hint, "available: 1.1.0, 1.0.0");
     let foreign = InstallOptions { platform: ELSEWHERE.parse().unwrap(), ..world.options() };
     let error = Installer::new(foreign).install(&mirrored("1.1.0"), None).await.unwrap_err();
     let (message, hint) = world.told(&error);

@@ -147,7 +147,9 @@ async fn lock(args: ProviderLockArgs, console: Console) -> anyhow::Result<Exit> 
         }
     }
     lock.write().map_err(|error| hinted(error.message, error.hint))?;
-    console.result(|out| table.write(out))?;
+    if !table.is_empty() {
+        console.result(|out| table.write(out))?;
+    }
     Ok(exit)
 }
 

@@ -181,6 +181,7 @@ fn what_is_checked_beforehand_is_told_with_its_place_and_configures_nobody() {
         hint: did you mean `length`?
         error: files/bad.yaml:10: mistyped: spec.config.length: must be a number, not a text
         error: files/bad.yaml:40: no-provider: spec.type: no provider serves the type `cloud_disk`
+        hint: add a Provider named `cloud`, or name a ProviderConfig in `spec.providerConfigRef`
         error: files/bad.yaml:33: no-type: spec.type: the provider `random` has no type `random_cat`
         hint: `purlin provider schema random` lists the types that it has
         error: files/bad.yaml:54: own-typo: spec.type: no provider serves the type `terraform_dat`
