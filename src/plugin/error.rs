@@ -76,6 +76,14 @@ pub enum PluginError {
         /// All that it says. May hold sensitive values.
         diagnostics: Vec<super::Diagnostic>,
     },
+    /// Whoever was to configure it could not. It is told as it is to all who wait for the same process.
+    #[error("{why}")]
+    Unconfigured {
+        /// Why, without sensitive values.
+        why: String,
+        /// The next step.
+        hint: Option<String>,
+    },
     /// It failed too often lately, so it is not started again yet.
     #[error("{last} (it failed {failures} times in a row; the next start is at {until})")]
     BackingOff {
@@ -145,6 +153,14 @@ pub enum StartError {
 }
 
 impl PluginError {
+    /// How it failed, without how often.
+    pub fn cause(&self) -> &Self {
+        match self {
+            Self::BackingOff { last, .. } => last.cause(),
+            other => other,
+        }
+    }
+
     /// Whether the process is gone, or as good as gone.
     pub fn is_fatal(&self) -> bool {
         matches!(self, Self::Crashed { .. } | Self::Disconnected { .. })

@@ -118,18 +118,20 @@ impl Sessions {
         used: &ProviderUse,
         served: &Served,
     ) -> Result<(Lease, Arc<ProcessMask>), DriverError> {
-        let (key, mut refusal) = (key(used), None);
+        let key = key(used);
         let mask = self.mask(&key, used, served);
         let start = async || {
             self.configure(used, served, &mask).await.map_err(|error| {
-                let error = mask.error(error);
-                let why = error.message.clone();
-                refusal = Some(error);
-                PluginError::Failed { provider: used.provider.name.to_string(), call: "ConfigureProvider", why }
+                let DriverError { message: why, hint, .. } = mask.error(error);
+                PluginError::Unconfigured { why, hint }
             })
         };
         let lease = self.pool.lease(&key, start).await;
-        let lease = lease.map_err(|error| refusal.unwrap_or_else(|| unavailable(&error)))?;
+        let lease = lease.map_err(|error| match error.cause() {
+            // The same for all, whoever has tried: nobody is told twice of it.
+            PluginError::Unconfigured { hint, .. } => DriverError { hint: hint.clone(), ..unavailable(error.cause()) },
+            _ => unavailable(&error),
+        })?;
         Ok((lease, mask))
     }
 
@@ -200,8 +202,11 @@ impl Sessions {
             match told::error(&said) {
                 Some(error) => {
                     let place = error.path.as_ref().map_or_else(String::new, |path| format!("spec.config.{path}: "));
-                    let message =
-                        format!("the provider `{}` cannot be configured: {place}{}", used.name, error.message);
+                    let (settings, provider) = (&used.name, &used.provider.name);
+                    let message = format!(
+                        "the settings `{settings}` are refused by the provider `{provider}`: {place}{}",
+                        error.message
+                    );
                     Err(DriverError { kind: ErrorKind::Unavailable, message, path: None, ..error })
                 }
                 None => Ok(()),

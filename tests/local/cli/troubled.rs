@@ -469,7 +469,7 @@ fn what_is_no_provider_or_cannot_be_configured_is_told_at_each_object() {
         odd error: the settings `odd` are not valid: spec.config.colour: there is no such argument (at files/resources.yaml:32; hint: there are `fail`, `folder`, `secret`)
         old error: the provider `old` cannot be used: the provider old did not start: it speaks version 4 of the provider protocol, Purlin speaks 5 and 6 (hint: use a version of the provider that was made for Terraform 0.12 or newer) (at files/resources.yaml:2)
         older error: the provider `older` cannot be used: the provider older did not start: it speaks net/rpc, Purlin speaks gRPC (hint: use a version of the provider that was made for Terraform 0.12 or newer) (at files/resources.yaml:7)
-        poor error: the provider `poor` cannot be configured: spec.config.fail: The configuration is refused: no money (at files/resources.yaml:27)
+        poor error: the settings `poor` are refused by the provider `corner`: spec.config.fail: The configuration is refused: no money (at files/resources.yaml:27)
         recorded: good ready; exist: 1
     "#]].assert_eq(&bench.apply().replace(&folder, "HERE/"));
 }

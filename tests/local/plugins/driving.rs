@@ -172,6 +172,31 @@ async fn a_process_above_the_limit_of_its_provider_gets_no_new_calls_and_ends_wi
 }
 
 #[tokio::test]
+async fn refused_settings_are_told_alike_to_all_who_have_them() {
+    let bench = Bench::new();
+    bench.prepare().await;
+    let told = async |setting: &str| {
+        let settings = Value::map([(setting, Value::from("no account"))]);
+        let used = ProviderUse::new("own".into(), Arc::clone(&bench.provider), settings);
+        let context = CallContext { provider: Some(Arc::new(used)), ..bench.context(Duration::from_mins(1)) };
+        let nothing = Value::map::<&str>([]);
+        // The first one tries it, another waits for that, and the rest comes while it is not tried again.
+        let both =
+            tokio::join!(bench.providers.validate(&context, &nothing), bench.providers.validate(&context, &nothing));
+        let third = bench.providers.validate(&context, &nothing).await;
+        let told = [both.0, both.1, third].map(|answer| answer.unwrap_err().line());
+        assert!(told.iter().all(|one| *one == told[0]), "{told:?}");
+        told[0].clone()
+    };
+    let refused = "the settings `own` are refused by the provider `corner`: spec.config.fail: The configuration is refused: no account";
+    assert_eq!(told("fail").await, refused);
+    let mistyped =
+        "the settings `own` are not valid: spec.config.foldr: there is no such argument (hint: did you mean `folder`?)";
+    assert_eq!(told("foldr").await, mistyped);
+    bench.providers.close().await;
+}
+
+#[tokio::test]
 async fn a_process_that_nobody_configures_ends_too() {
     let bench = Bench::new();
     bench.prepare().await;

@@ -30,9 +30,6 @@ import (
 // `swell` takes 170 MiB and keeps them. `grow` uses memory until there is none. It, `panic`, `exit` and `hang` come after the object was made or removed: the worst moment.
 type trouble struct{ configured }
 
-// swollen is what the process has and does not need.
-var swollen []byte
-
 type troubleModel struct {
 	ID       types.String `tfsdk:"id"`
 	Text     types.String `tfsdk:"text"`
@@ -227,3 +224,6 @@ func (r *trouble) Delete(ctx context.Context, request resource.DeleteRequest, re
 func (r *trouble) ImportState(ctx context.Context, request resource.ImportStateRequest, response *resource.ImportStateResponse) {
 	resource.ImportStatePassthroughID(ctx, path.Root("id"), request, response)
 }
+
+// swollen is what the process has and does not need.
+var swollen []byte
