@@ -108,7 +108,7 @@ impl Situation {
         };
         let made = execute::plan(engine, &self.config, &self.recorded, &options).await;
         let Consulted { plan, config, moves, recorded } = made;
-        require_known(&plan, planning)?;
+        require_known(&plan, planning, &moves)?;
         let (graph, warnings) =
             graph::build(&plan, &config, recorded.as_ref().unwrap_or(&self.recorded), &options.running);
         let diagnostics = self.all_diagnostics(&plan, warnings);
@@ -160,14 +160,22 @@ impl Situation {
 }
 
 /// What the flags name must be there, and what is to be replaced must be selected. The plan has every object.
-fn require_known(plan: &Plan, planning: &Planning) -> anyhow::Result<()> {
+fn require_known(plan: &Plan, planning: &Planning, moves: &[Move]) -> anyhow::Result<()> {
     let known = |target: &Address| plan.changes.iter().any(|change| select::means(target, &change.address));
+    let moved = |flag: &str, address: &Address| {
+        let to = &moves.iter().find(|one| select::means(address, &one.from))?.to;
+        let message = format!("{flag} names `{address}`, which is moved to `{to}`");
+        Some(Failure::hinted(message, format!("write `{flag} {to}`")))
+    };
     if let Some(target) = planning.targets.iter().find(|target| !known(target)) {
-        return Err(unknown("--target", target, plan));
+        return Err(moved("--target", target).unwrap_or_else(|| unknown("--target", target, plan)));
     }
     for address in &planning.replace {
         let change = plan.changes.iter().find(|change| change.address == *address && change.deposed.is_none());
         match change {
+            None if moves.iter().any(|one| one.from == *address) => {
+                return Err(moved("--replace", address).unwrap_or_else(|| unknown("--replace", address, plan)));
+            }
             None => return Err(whole_family(address, plan).unwrap_or_else(|| unknown("--replace", address, plan))),
             Some(change) if change.because.as_deref() == Some(select::NOT_SELECTED) => {
                 let message = format!("--replace names `{address}`, which --target leaves out");

@@ -316,7 +316,8 @@ pub(super) fn prevented_block(scene: &Scene<'_>, subject: Subject<'_>, what: Str
             subject.address
         ),
         (None, _) => format!(
-            "bring the manifest back with `spec.lifecycle.preventDestroy: false`, or run `purlin state unprotect {}`",
+            "to keep it bring the manifest back, for good or with `spec.lifecycle.preventDestroy: false` to remove it again \
+             afterwards; or run `purlin state unprotect {}` to let it go",
             subject.address
         ),
     };

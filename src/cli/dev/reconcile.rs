@@ -376,10 +376,14 @@ impl Reconciler {
     }
 
     fn at_rest(&self, diagnostics: &[Diagnostic]) -> &'static str {
-        if self.orphans_wait {
-            "Something is missing from the files; it is destroyed once they have not changed for a second."
+        let is_readable = self.situation.config.incomplete.is_empty();
+        if self.orphans_wait && is_readable {
+            "Something is missing from the files; it is destroyed once they have not changed for a second, unless it is \
+             protected."
+        } else if self.orphans_wait {
+            "Something is missing from the files; it stays until they can be read."
         } else if has_errors(diagnostics) || !self.situation.held.is_empty() {
-            "All that can be done is done. Watching."
+            "All that can be done is done; the errors above say what to do about the rest. Watching."
         } else {
             "Everything is as the files ask for. Watching."
         }

@@ -94,10 +94,7 @@ pub(super) fn resolve(
                 }
             };
             segments.remove(0);
-            let shown = match is_identifier(&target) {
-                true => format!("data.{target}"),
-                false => format!("data[{}]", serde_json::Value::from(target.as_ref())),
-            };
+            let shown = spelled_data(&target);
             let address = Address::data(&resource_name(&target, interner)?);
             (Root::Object(Address::single(interner.get(&address.name))), interner.get(&shown))
         }
@@ -167,17 +164,22 @@ pub(super) fn reserved_word(message: &str) -> Option<Problem> {
 
 /// How an expression spells the path to a value of a Resource, or of the `DataSource` of a name `data.NAME`.
 pub(crate) fn spelled(name: &str, path: &[Segment]) -> String {
-    if let Some(own) = name.strip_prefix("data.") {
-        let identifier = own.replace('-', "_");
-        let plain = is_word(&identifier);
-        let root = if plain { format!("data.{identifier}") } else { format!("data[{}]", serde_json::Value::from(own)) };
-        return below(root, path);
+    let address = Address::single(name);
+    if address.is_data() {
+        return below(spelled_data(address.object_name()), path);
     }
     let identifier = name.replace('-', "_");
     let starts_well = identifier.starts_with(|first: char| first.is_ascii_lowercase());
     let plain = starts_well && !is_reserved(&identifier) && Variable::named(&identifier).is_none();
     let root = if plain { identifier } else { format!("resources[{}]", serde_json::Value::from(name)) };
     below(root, path)
+}
+
+/// How an expression spells a `DataSource` of this name.
+fn spelled_data(name: &str) -> String {
+    let identifier = name.replace('-', "_");
+    let field = if is_word(&identifier) { Segment::Name(identifier.into()) } else { Segment::Name(name.into()) };
+    below("data".to_owned(), &[field])
 }
 
 fn below(root: String, path: &[Segment]) -> String {

@@ -148,7 +148,7 @@ fn the_recorded_prevent_destroy_decides_without_a_spec() {
     check(
         "have a protect",
         expect![[r#"
-            a Blocked PreventDestroy: the object must be destroyed, and `preventDestroy` forbids it: no longer wanted (hint: bring the manifest back with `spec.lifecycle.preventDestroy: false`, or run `purlin state unprotect a`)
+            a Blocked PreventDestroy: the object must be destroyed, and `preventDestroy` forbids it: no longer wanted (hint: to keep it bring the manifest back, for good or with `spec.lifecycle.preventDestroy: false` to remove it again afterwards; or run `purlin state unprotect a` to let it go)
             error a PreventDestroy"#]],
     );
 }

@@ -192,7 +192,7 @@ fn what_is_protected_holds_what_it_used() {
          have b uses=a protect",
         expect![[r#"
             a Blocked StillUsed: still used by `b`, which is blocked: PreventDestroy (hint: resolve what blocks `b` first) <- b
-            b Blocked PreventDestroy: the object must be destroyed, and `preventDestroy` forbids it: no longer wanted (hint: bring the manifest back with `spec.lifecycle.preventDestroy: false`, or run `purlin state unprotect b`)
+            b Blocked PreventDestroy: the object must be destroyed, and `preventDestroy` forbids it: no longer wanted (hint: to keep it bring the manifest back, for good or with `spec.lifecycle.preventDestroy: false` to remove it again afterwards; or run `purlin state unprotect b` to let it go)
             error a StillUsed
             error b PreventDestroy"#]],
     );

@@ -9,7 +9,7 @@ use rusqlite::ErrorCode;
 #[derive(Debug, thiserror::Error)]
 pub enum StateError {
     /// Another process writes to it.
-    #[error("state file `{}` is in use by {holder} (hint: wait until it has ended)", path.display())]
+    #[error("state file `{}` is in use by {holder} (hint: wait until it has ended; `purlin dev` ends with Ctrl-C)", path.display())]
     InUse {
         /// The state file.
         path: PathBuf,

@@ -99,8 +99,10 @@ fn a_second_writer_is_told_who_holds_the_file() {
     let folder = TempDir::new().unwrap();
     let state = open(&folder);
     let second = StateFile::open(&folder.path().join("purlin.db"), "shop", holder("p2"));
-    expect!["state file `purlin.db` is in use by process PID (hint: wait until it has ended)"]
-        .assert_eq(&told(&folder, second));
+    expect![
+        "state file `purlin.db` is in use by process PID (hint: wait until it has ended; `purlin dev` ends with Ctrl-C)"
+    ]
+    .assert_eq(&told(&folder, second));
     drop(state);
     open(&folder);
 }

@@ -420,7 +420,12 @@ impl History {
             };
             let is_alone = running.is_empty() && run.is_idle();
             // The command line does not take what is to be replaced and is not selected.
-            let can_be_saved = is_alone && (replace.is_empty() || aim.targets.is_empty());
+            // Nor what is moved away by the same plan, under its old name.
+            let is_named =
+                |x: &Address| config.instances.values().any(|i| i.moved_from.iter().any(|n| n.name == x.name));
+            let is_wanted = |x: &Address| config.resource(x).is_some();
+            let may_move = aim.targets.iter().any(|target| !is_wanted(target) && is_named(target));
+            let can_be_saved = is_alone && !may_move && (replace.is_empty() || aim.targets.is_empty());
             let is_saved = can_be_saved && self.dice.chance(trouble.saved);
             let made = match is_saved {
                 true => self.plan_through_a_file(&config, &recorded, &options).await?,
