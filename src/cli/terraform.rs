@@ -14,6 +14,7 @@ mod migrate;
 mod names;
 mod providers;
 mod references;
+mod secrets;
 mod state;
 
 pub use arguments::escaped;

@@ -19,6 +19,7 @@ use super::gather::{self, Found, Gathered};
 use super::names;
 use super::providers::{self, Chosen};
 use super::references::Index;
+use super::secrets;
 use super::state::{self, ProviderAddress, State};
 use crate::cli::args::MigrateArgs;
 use crate::cli::failure::{Exit, Failure};
@@ -62,17 +63,22 @@ pub async fn run(args: MigrateArgs, console: Console) -> anyhow::Result<Exit> {
     let outputs = std::mem::take(&mut state.outputs);
     let drivers = local::providers(&files, SettingsUse::Ignore)?;
     let gathered = gather::gather(state, named, &chosen, &drivers, configuration.as_ref()).await;
-    drivers.close().await;
     let (gathered, unreadable) = match gathered {
         Ok(gathered) => gathered,
-        Err(problems) => return Ok(told(console, &problems)),
+        Err(problems) => {
+            drivers.close().await;
+            return Ok(told(console, &problems));
+        }
     };
     // What is left out needs no provider.
-    let chosen = if unreadable.is_empty() { chosen } else { choose(&mut gathered.iter().map(|one| &one.provider))? };
+    let mut chosen =
+        if unreadable.is_empty() { chosen } else { choose(&mut gathered.iter().map(|one| &one.provider))? };
+    let secrets = secrets::take(&mut chosen, |provider, settings| drivers.marked_settings(provider, settings));
+    drivers.close().await;
     let mut notes = chosen.notes.clone();
     notes.extend(left_out.into_iter().chain(unreadable));
     notes.extend(outputs.iter().map(|name| format!("the output `{name}` is left out; `spec.publish` has its place")));
-    let manifests = manifests(&gathered, &chosen, configuration.as_ref(), &mut notes)?;
+    let manifests = manifests(&gathered, &chosen, configuration.as_ref(), secrets, &mut notes)?;
     let records = records(&gathered, &chosen, &manifests, &given)?;
     let secrets = manifests.iter().any(|(name, _)| *name == SECRETS);
     write(&args, &manifests, &records).await?;
@@ -172,11 +178,11 @@ fn manifests(
     gathered: &[Gathered],
     chosen: &Chosen,
     configuration: Option<&Configuration>,
+    mut secrets: Vec<Json>,
     notes: &mut Vec<String>,
 ) -> anyhow::Result<Vec<(&'static str, String)>> {
     let index = Index::new(gathered);
     let mut resources = String::new();
-    let mut secrets: Vec<Json> = Vec::new();
     let mut written = Vec::new();
     for one in gathered {
         match documents::written(one, &index, configuration, chosen) {

@@ -12,7 +12,7 @@ use crate::cty::{self, Closeness, DynamicTypes, Value, json};
 use crate::driver::CallContext;
 use crate::driver::terraform_data;
 use crate::model::{
-    Diagnostics, DriverError, ErrorKind, ObjectState, RecordedObject, Secrets, Severity, Value as EngineValue,
+    Diagnostics, DriverError, ErrorKind, ObjectState, Provider, RecordedObject, Secrets, Severity, Value as EngineValue,
 };
 use crate::plugin::{Encoded, MoveResourceState, RawState};
 
@@ -92,6 +92,13 @@ impl Providers {
         let value = cty::to_engine(&schema.block, &known);
         let arguments = only(written, cty::configured(&schema.block, &value, Closeness::Whole));
         Ok((value, arguments))
+    }
+
+    /// Settings with what their provider calls sensitive marked; `None`: it has not told what it takes.
+    pub fn marked_settings(&self, provider: &Provider, settings: &EngineValue) -> Option<EngineValue> {
+        let served = self.known(provider)?.ok()?;
+        let (conformed, _) = cty::conform(served.settings(), settings);
+        Some(cty::to_engine(served.settings(), &conformed))
     }
 
     /// The configuration that a recorded value may have come from: the closest that the provider accepts. `written`:

@@ -31,7 +31,12 @@ const CHANGES: [&str; 3] = [
 
 #[test]
 fn the_plan_after_a_migration_is_the_one_of_terraform() {
-    assert_eq!(changes(&migrated(&["--config", "plan.json"])), CHANGES);
+    let sandbox = migrated(&["--config", "plan.json"]);
+    assert_eq!(changes(&sandbox), CHANGES);
+    // What the provider calls sensitive in its settings stands in a Secret only.
+    let read = |name: &str| std::fs::read_to_string(sandbox.path("infra").join(name)).unwrap();
+    assert!(!read("providers.yaml").contains("of-the-settings") && !read("resources.yaml").contains("of-the-"));
+    assert!(read("secrets.yaml").contains("secret: of-the-settings"));
 }
 
 #[test]
