@@ -324,7 +324,7 @@ pub trait Driver: Send + Sync {
     /// Only under the one that last saw an object a missing object is believed to be gone. Empty: there is only one, or
     /// it cannot be told.
     fn configuration<'a>(&'a self, _context: &'a CallContext) -> BoxFuture<'a, Result<Arc<str>, DriverError>> {
-        Box::pin(async { Ok(Arc::from("")) })
+        Box::pin(async { Ok(Arc::default()) })
     }
 
     /// As `schema`, of a type of data sources.

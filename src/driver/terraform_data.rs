@@ -161,7 +161,7 @@ fn plan(request: &PlanRequest) -> PlanResponse {
     PlanResponse {
         planned: object(input, output, triggers, id),
         requires_replace: if replaced { vec![Path::default().name("triggers_replace")] } else { Vec::new() },
-        private: if replaced { drawn_id(request.entropy) } else { Arc::from([]) },
+        private: if replaced { drawn_id(request.entropy) } else { Arc::default() },
         ..PlanResponse::default()
     }
 }
@@ -203,7 +203,7 @@ fn object(input: Value, output: Value, triggers: Value, id: Value) -> Value {
 }
 
 fn state(value: Value) -> ObjectState {
-    ObjectState { value, private: Arc::from([]), identity: None }
+    ObjectState { value, private: Arc::default(), identity: None }
 }
 
 #[cfg(test)]

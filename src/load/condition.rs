@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::expression::Variable;
-use super::intern::Interner;
+use super::intern::{Interner, kept};
 use super::tree::{Node, Tree};
 use super::{Reference, Template};
 use crate::model::{Diagnostic, Diagnostics, Path, Reason};
@@ -92,5 +92,5 @@ pub(super) fn parse(
         let (condition, message) = (text("condition", condition), text("errorMessage", message));
         conditions.push(Condition { condition, message, at });
     }
-    conditions.into()
+    kept(conditions)
 }

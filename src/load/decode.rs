@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use super::condition::{self, Moment, Written};
 use super::hook;
-use super::intern::Interner;
+use super::intern::{Interner, kept};
 use super::tree::{Node, Tree};
 use super::{
     Condition, DeletionPolicy, Drift, DriftAction, ImportRequest, Instance, Reference, Repeat, Repetition, Template,
@@ -143,10 +143,10 @@ impl Draft {
             provider: None,
             config: template,
             inputs,
-            publish: publish.into(),
+            publish: kept(publish),
             repetition: repetition.map(Arc::new),
             each: None,
-            references: references.into(),
+            references: kept(references),
             create_before_destroy: self.create_before_destroy,
             prevent_destroy: self.prevent_destroy.unwrap_or_default(),
             prevent_destroy_when,
@@ -319,7 +319,7 @@ impl Draft {
                 }
             }
         }
-        all.into()
+        kept(all)
     }
 
     /// `count`, `forEach` and `enabled`. Nothing when the Resource stands for one object whatever happens.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::expression::{Variable, is_label};
-use super::intern::Interner;
+use super::intern::{Interner, kept};
 use super::tree::{Node, Tree};
 use super::{Reference, Template};
 use crate::model::{Diagnostic, Diagnostics, HookKind, OnFailure, Path, Reason, RecordedHook, Value};
@@ -90,7 +90,7 @@ pub(super) fn parse(
             hooks.push(hook);
         }
     }
-    if hooks.is_empty() { Arc::default() } else { hooks.into() }
+    kept(hooks)
 }
 
 struct Reader<'a> {

@@ -33,6 +33,11 @@ impl Interner {
     }
 }
 
+/// A list that a Resource is kept with. Most Resources leave most lists empty, and those take no memory.
+pub(super) fn kept<T>(items: Vec<T>) -> Arc<[T]> {
+    if items.is_empty() { Arc::default() } else { items.into() }
+}
+
 /// FNV-1a, which is faster than the standard hasher for texts as short as names. It withstands no attack, and needs
 /// not: whoever writes the texts waits for the load.
 #[derive(Debug)]

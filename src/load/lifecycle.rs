@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use super::expression::Variable;
-use super::intern::Interner;
+use super::intern::{Interner, kept};
 use super::suggest::closest;
 use super::tree::{Node, Tree};
 use super::{IgnoredChange, Policies, Reference, Template, Trigger};
@@ -37,7 +37,7 @@ pub(super) fn ignore_changes(texts: &[Arc<str>]) -> (Arc<[IgnoredChange]>, Diagn
         }
         ignored.push(entry);
     }
-    (ignored.into(), found)
+    (kept(ignored), found)
 }
 
 /// `lifecycle.replaceTriggeredBy`: paths into Resources, which are dependencies as well.
@@ -83,7 +83,7 @@ pub(super) fn replace_triggered_by(
             _ => found.extend(faults),
         }
     }
-    (triggers.into(), found)
+    (kept(triggers), found)
 }
 
 const TRIGGERS: &str = "write a Resource, an instance or an attribute, such as `app_key`, `web[0]` or `app_key.id`";

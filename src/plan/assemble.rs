@@ -359,6 +359,7 @@ fn recorded(
 fn recorded_hooks(instance: &Instance, base: Option<&Arc<RecordedObject>>) -> Arc<[RecordedHook]> {
     match base {
         Some(base) if hooks::to_record(instance).eq(base.hooks.iter()) => base.hooks.clone(),
+        _ if hooks::to_record(instance).next().is_none() => Arc::default(),
         _ => hooks::to_record(instance).cloned().collect(),
     }
 }

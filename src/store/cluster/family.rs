@@ -74,6 +74,9 @@ impl State {
 
 fn add_to(ordered: &mut Vec<Address>, address: &Address) {
     if let Err(at) = ordered.binary_search(address) {
+        if ordered.is_empty() {
+            ordered.reserve_exact(1);
+        }
         ordered.insert(at, address.clone());
     }
 }
