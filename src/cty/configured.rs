@@ -29,7 +29,7 @@ pub fn configured(block: &Block, state: &Value, closeness: Closeness) -> Value {
     if computed_id {
         found.remove("id");
     }
-    Value::Map(Arc::new(found))
+    Value::Map(found.into())
 }
 
 fn of_block(block: &Block, state: &Value, closeness: Closeness) -> BTreeMap<Arc<str>, Value> {
@@ -82,13 +82,13 @@ fn of_attribute(attribute: &Attribute, value: &Value, closeness: Closeness) -> V
 
 fn of_object(nested: &NestedType, value: &Value, closeness: Closeness) -> Value {
     match value.unmarked() {
-        Value::Map(_) => Value::Map(Arc::new(of_attributes(nested.attributes(), value, closeness))),
+        Value::Map(_) => Value::Map(of_attributes(nested.attributes(), value, closeness).into()),
         other => other.clone(),
     }
 }
 
 fn of_nested_block(nested: &NestedBlock, value: &Value, closeness: Closeness) -> Option<Value> {
-    let inner = |item: &Value| Value::Map(Arc::new(of_block(&nested.block, item, closeness)));
+    let inner = |item: &Value| Value::Map(of_block(&nested.block, item, closeness).into());
     let found = of_objects(nested.nesting, value.unmarked(), &inner);
     // A block that was not written is empty, or an object in which nothing is set.
     Some(found).filter(|found| nested.min_items > 0 || !is_empty(found))

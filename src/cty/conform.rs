@@ -17,7 +17,7 @@ use crate::model::{self, Diagnostic, Diagnostics, Reason, Segment};
 pub fn conform(block: &Block, config: &model::Value) -> (Value, Diagnostics) {
     let mut converter = Converter::new(From::Config);
     let value = match config.unmarked() {
-        model::Value::Null => convert_entries(&mut converter, block, &BTreeMap::new()),
+        model::Value::Null => convert_entries(&mut converter, block, &model::Map::default()),
         config => convert_block(&mut converter, block, config),
     };
     (value, diagnostics(converter))
@@ -48,7 +48,7 @@ fn convert_block(converter: &mut Converter<'_>, block: &Block, config: &model::V
     }
 }
 
-fn convert_entries(converter: &mut Converter<'_>, block: &Block, entries: &BTreeMap<Arc<str>, model::Value>) -> Value {
+fn convert_entries(converter: &mut Converter<'_>, block: &Block, entries: &model::Map) -> Value {
     let (attributes, blocks) = (block.attributes(), block.blocks());
     for name in entries.keys().filter(|name| !attributes.contains_key(*name) && !blocks.contains_key(*name)) {
         let settable: Vec<_> = settable(attributes).chain(blocks.keys()).collect();
@@ -71,7 +71,7 @@ fn settable(attributes: &BTreeMap<Arc<str>, Attribute>) -> impl Iterator<Item = 
 fn convert_attributes(
     converter: &mut Converter<'_>,
     attributes: &BTreeMap<Arc<str>, Attribute>,
-    entries: &BTreeMap<Arc<str>, model::Value>,
+    entries: &model::Map,
 ) -> BTreeMap<Arc<str>, Value> {
     let converted = attributes.iter().map(|(name, attribute)| {
         let config = entries.get(name).map_or(&model::Value::Null, model::Value::unmarked);

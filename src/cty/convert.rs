@@ -128,7 +128,7 @@ impl<'a> Converter<'a> {
         converted
     }
 
-    fn object(&mut self, entries: &BTreeMap<Arc<str>, model::Value>, attributes: &BTreeMap<Arc<str>, Type>) -> Value {
+    fn object(&mut self, entries: &model::Map, attributes: &BTreeMap<Arc<str>, Type>) -> Value {
         let strict = matches!(self.from, From::Config);
         if strict {
             for name in entries.keys().filter(|name| !attributes.contains_key(*name)) {

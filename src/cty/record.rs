@@ -1,7 +1,6 @@
 //! Values on record: the engine keeps them without types, and gets them back without loss.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use serde_json::Value as Json;
 
@@ -104,7 +103,7 @@ pub fn to_engine(block: &Block, value: &Value) -> model::Value {
         };
         (name.clone(), item)
     });
-    model::Value::Map(Arc::new(marked.collect()))
+    model::Value::map(marked)
 }
 
 fn attribute_to_engine(attribute: &Attribute, value: &Value) -> model::Value {
@@ -124,7 +123,7 @@ fn object_to_engine(nested: &NestedType, value: &Value) -> model::Value {
         let item = nested.attributes().get(name).map_or_else(|| plain(item), |inner| attribute_to_engine(inner, item));
         (name.clone(), item)
     });
-    model::Value::Map(Arc::new(marked.collect()))
+    model::Value::map(marked)
 }
 
 fn nested_to_engine(

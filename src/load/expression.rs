@@ -182,7 +182,7 @@ impl Node {
                     let trail = Trail { parent: trail, step: Step::Key(key) };
                     (key.clone(), item.evaluate(scope, Some(&trail), problems))
                 };
-                return Value::Map(Arc::new(entries.iter().map(entry).collect()));
+                return Value::map(entries.iter().map(entry));
             }
             Self::Path(access) => access.read(scope).map_err(|problem| problem.within(&access.show_all(), 1)),
             Self::Program(program) => program.evaluate(scope),

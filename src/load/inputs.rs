@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 
+use super::intern::kept;
 use super::suggest::closest;
 use crate::model::data::{Texts, text_of};
 use crate::model::{Address, DataKind, DataRef, Diagnostic, Diagnostics, Path, Reason, Value};
@@ -62,7 +63,7 @@ pub struct Inputs {
 impl Inputs {
     /// The inputs of a declaration, none of them read yet.
     pub fn declared(declared: Vec<Input>) -> Self {
-        Self { declared: declared.into(), ..Self::default() }
+        Self { declared: kept(declared), ..Self::default() }
     }
 
     /// `inputs` of expressions: a map of those that were found.
@@ -92,7 +93,7 @@ impl Inputs {
                 Err(problem) => problems.push(Diagnostic { address: Some(address.clone()), ..*problem }.at(input.at())),
             }
         }
-        Self { declared: self.declared.clone(), values: Value::Map(Arc::new(values)), problems }
+        Self { declared: self.declared.clone(), values: Value::Map(values.into()), problems }
     }
 
     /// The same inputs as far as they can be told without a cluster: what was not found may be there, and is unknown.

@@ -7,7 +7,7 @@ use super::expression::{Scope, Variable, kind};
 use super::own::{Own, WithSelf};
 use super::{Instance, Template};
 use crate::model::data::Texts;
-use crate::model::{Address, DataKind, DataRef, Diagnostic, Diagnostics, InstanceKey, Path, Reason, Value};
+use crate::model::{Address, DataKind, DataRef, Diagnostic, Diagnostics, InstanceKey, Map, Path, Reason, Value};
 
 /// What names of ConfigMaps and Secrets look like.
 pub(super) const NAME_HINT: &str = "names consist of lower-case letters, digits, `-` and `.`";
@@ -140,10 +140,10 @@ impl Publication {
         problem.hint("use `${each.key}` or `${count.index}`")
     }
 
-    fn texts(&self, entries: &BTreeMap<Arc<str>, Value>) -> Result<Option<Texts>, Box<Diagnostic>> {
+    fn texts(&self, entries: &Map) -> Result<Option<Texts>, Box<Diagnostic>> {
         let mut texts = Texts::new();
         let mut known = true;
-        for (key, value) in entries {
+        for (key, value) in entries.iter() {
             if value.has_sensitive() && self.target.kind == DataKind::ConfigMap {
                 let what = "a sensitive value cannot stand in a ConfigMap, which everybody may read";
                 let problem = Diagnostic::general(Reason::InvalidConfig, what).at(self.at.name(key.clone()));

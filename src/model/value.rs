@@ -1,9 +1,8 @@
 //! Attribute values, with places that are not known yet and places that must not be shown.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{Number, Path};
+use super::{Map, Number, Path};
 
 /// A value of an attribute. Cloning is cheap: the large forms are shared.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -22,7 +21,7 @@ pub enum Value {
     /// A list.
     List(Arc<[Value]>),
     /// A map or an object.
-    Map(Arc<BTreeMap<Arc<str>, Value>>),
+    Map(Map),
     /// A value that must never be shown. Never directly inside another `Sensitive`.
     Sensitive(Arc<Value>),
 }
@@ -33,7 +32,7 @@ pub const SENSITIVE_TEXT: &str = "(sensitive value)";
 impl Value {
     /// A map of the given entries.
     pub fn map<K: Into<Arc<str>>>(entries: impl IntoIterator<Item = (K, Self)>) -> Self {
-        Self::Map(Arc::new(entries.into_iter().map(|(key, value)| (key.into(), value)).collect()))
+        Self::Map(entries.into_iter().collect())
     }
 
     /// A list of the given items.
@@ -127,11 +126,11 @@ impl Value {
     #[must_use]
     pub fn with(&self, name: impl Into<Arc<str>>, value: Self) -> Self {
         let mut map = match self {
-            Self::Map(map) => map.as_ref().clone(),
-            _ => BTreeMap::new(),
+            Self::Map(map) => map.to_tree(),
+            _ => <_>::default(),
         };
         map.insert(name.into(), value);
-        Self::Map(Arc::new(map))
+        Self::Map(map.into())
     }
 
     /// Reads a JSON value. Numbers keep their digits as far as `serde_json` delivers them.
@@ -213,7 +212,7 @@ impl Value {
         match (self.unmarked(), other.unmarked()) {
             (Self::List(a), Self::List(b)) => a.len() == b.len() && a.iter().zip(b.iter()).all(|(a, b)| a.same(b)),
             (Self::Map(a), Self::Map(b)) => {
-                Arc::ptr_eq(a, b)
+                a.is_same_as(b)
                     || (a.len() == b.len() && a.iter().zip(b.iter()).all(|((ka, a), (kb, b))| ka == kb && a.same(b)))
             }
             (a, b) => a == b,
@@ -227,7 +226,7 @@ fn collect_differences(a: &Value, b: &Value, at: &Path, found: &mut Vec<Path>) {
             for (key, item) in a.iter() {
                 collect_differences(item, b.get(key).unwrap_or(&Value::Null), &at.name(key.clone()), found);
             }
-            for (key, item) in b.iter().filter(|(key, _)| !a.contains_key(*key)) {
+            for (key, item) in b.iter().filter(|(key, _)| !a.contains_key(key)) {
                 collect_differences(&Value::Null, item, &at.name(key.clone()), found);
             }
         }

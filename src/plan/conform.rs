@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::load::Instance;
-use crate::model::{Address, AttributeType, Diagnostic, Diagnostics, Number, Path, Reason, Schema, Segment, Value};
+use crate::model::{
+    Address, AttributeType, Diagnostic, Diagnostics, Map, Number, Path, Reason, Schema, Segment, Value,
+};
 
 /// The field that configuration stands in.
 pub(super) fn config_path() -> Path {
@@ -37,7 +39,7 @@ pub(super) fn conform(address: &Address, config: Value, schema: &Schema) -> (Val
     let mut check = Check { address, at: Path::default(), found: Vec::new() };
     let map = match config {
         Value::Map(map) => map,
-        Value::Null => Arc::default(),
+        Value::Null => Map::default(),
         other => {
             check.report(format!("must be an object, not {}", word(&other)));
             return (other, check.found);
@@ -56,9 +58,9 @@ pub(super) fn conform(address: &Address, config: Value, schema: &Schema) -> (Val
     if converted.is_empty() {
         return (Value::Map(map), check.found);
     }
-    let mut whole = map.as_ref().clone();
+    let mut whole = map.to_tree();
     whole.extend(converted);
-    (Value::Map(Arc::new(whole)), check.found)
+    (Value::Map(whole.into()), check.found)
 }
 
 struct Check<'a> {
@@ -145,14 +147,14 @@ impl Check<'_> {
         whole.map(Value::list)
     }
 
-    fn convert_map(&mut self, map: &BTreeMap<Arc<str>, Value>, kind: &AttributeType) -> Option<Value> {
+    fn convert_map(&mut self, map: &Map, kind: &AttributeType) -> Option<Value> {
         let mut whole: Option<BTreeMap<Arc<str>, Value>> = None;
-        for (name, item) in map {
+        for (name, item) in map.iter() {
             if let Some(new) = self.within(Segment::Name(name.clone()), |check| check.convert(item, kind)) {
-                whole.get_or_insert_with(|| map.clone()).insert(name.clone(), new);
+                whole.get_or_insert_with(|| map.to_tree()).insert(name.clone(), new);
             }
         }
-        whole.map(|whole| Value::Map(Arc::new(whole)))
+        whole.map(|whole| Value::Map(whole.into()))
     }
 }
 

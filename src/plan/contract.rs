@@ -78,7 +78,7 @@ fn broken(planned: &Value, later: &Value, at: &mut Vec<Segment>) -> bool {
             let promised = a.iter().map(|(name, item)| (name, item, b.get(name).unwrap_or(&Value::Null)));
             // What the plan does not mention counts as null, so a result must not add to an object that was known.
             let added =
-                b.iter().filter(|(name, _)| !a.contains_key(*name)).map(|(name, item)| (name, &Value::Null, item));
+                b.iter().filter(|(name, _)| !a.contains_key(name)).map(|(name, item)| (name, &Value::Null, item));
             promised.chain(added).any(|(name, a, b)| within(Segment::Name(name.clone()), a, b, at))
         }
         (Value::List(a), Value::List(b)) if a.len() == b.len() => {

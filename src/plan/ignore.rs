@@ -214,10 +214,10 @@ fn put(value: Value, segments: &[Segment], new: Value) -> Value {
     match (value, segment) {
         (Value::Sensitive(inner), _) => put(inner.as_ref().clone(), segments, new).into_sensitive(),
         (Value::Map(map), Segment::Name(name)) => {
-            let mut map = Arc::unwrap_or_clone(map);
+            let mut map = map.to_tree();
             let inner = map.remove(name).unwrap_or_default();
             map.insert(name.clone(), put(inner, rest, new));
-            Value::Map(Arc::new(map))
+            Value::Map(map.into())
         }
         (Value::Null, Segment::Name(name)) => Value::map([(name.clone(), put(Value::Null, rest, new))]),
         (Value::List(items), Segment::Index(index)) if *index < items.len() => {
@@ -238,12 +238,12 @@ fn take_out(value: Value, segments: &[Segment]) -> Value {
             other => other.into_sensitive(),
         },
         (Value::Map(map), Segment::Name(name)) if map.contains_key(name) => {
-            let mut map = Arc::unwrap_or_clone(map);
+            let mut map = map.to_tree();
             let inner = take_out(map.remove(name).unwrap_or_default(), rest);
             if !matches!(inner, Value::Null) {
                 map.insert(name.clone(), inner);
             }
-            if map.is_empty() { Value::Null } else { Value::Map(Arc::new(map)) }
+            if map.is_empty() { Value::Null } else { Value::Map(map.into()) }
         }
         (Value::List(items), Segment::Index(index)) if *index < items.len() && !rest.is_empty() => {
             let mut items = items.to_vec();

@@ -20,13 +20,13 @@ pub(super) fn by_schema(value: Value, schema: &Schema) -> Value {
     if names.is_empty() {
         return value;
     }
-    let mut marked = map.as_ref().clone();
+    let mut marked = map.to_tree();
     for name in names {
         if let Some(item) = marked.get_mut(&name) {
             *item = std::mem::take(item).into_sensitive();
         }
     }
-    Value::Map(Arc::new(marked))
+    Value::Map(marked.into())
 }
 
 /// The value with a mark at each place where `pattern` has one, as far as both have the same shape. Null stays

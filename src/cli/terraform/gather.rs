@@ -255,7 +255,8 @@ fn marked(value: &Value, path: &[Segment]) -> Value {
     };
     match (value, first) {
         (Value::Map(entries), Segment::Name(name)) if entries.contains_key(name) => {
-            value.with(name.clone(), marked(&entries[name], rest))
+            let inner = entries.get(name).unwrap_or(&Value::Null);
+            value.with(name.clone(), marked(inner, rest))
         }
         (Value::List(items), Segment::Index(place)) if *place < items.len() => {
             let one = |(at, item): (usize, &Value)| if at == *place { marked(item, rest) } else { item.clone() };

@@ -183,7 +183,7 @@ fn secret_data(data: Option<&Value>, texts: Option<&Value>) -> Option<Value> {
 /// The entries of a map; none for anything else.
 pub(crate) fn entries(value: Option<&Value>) -> BTreeMap<Arc<str>, Value> {
     match value.map(Value::unmarked) {
-        Some(Value::Map(map)) => map.as_ref().clone(),
+        Some(Value::Map(map)) => map.to_tree(),
         _ => BTreeMap::new(),
     }
 }

@@ -48,7 +48,7 @@ pub(super) fn from_cel(value: cel::Value) -> Result<Value, &'static str> {
         }
         cel::Value::Map(map) => {
             let entries = map.map.iter().map(|(key, item)| Ok((key.to_string().into(), from_cel(item.clone())?)));
-            Value::Map(Arc::new(entries.collect::<Result<BTreeMap<Arc<str>, _>, &str>>()?))
+            Value::Map(entries.collect::<Result<BTreeMap<Arc<str>, _>, &str>>()?.into())
         }
         cel::Value::Opaque(_) => match <&OptionalValue>::try_from(&value) {
             // None is absence, which is what null means to a provider.

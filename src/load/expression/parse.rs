@@ -79,9 +79,7 @@ impl Reader<'_> {
             self.at.pop();
         }
         if nodes.iter().all(|(_, node)| matches!(node, Node::Literal(_))) {
-            return Node::Literal(Value::Map(Arc::new(
-                nodes.into_iter().map(|(key, node)| (key, literal(node))).collect(),
-            )));
+            return Node::Literal(Value::map(nodes.into_iter().map(|(key, node)| (key, literal(node)))));
         }
         Node::Map(nodes.into())
     }

@@ -62,7 +62,7 @@ pub(crate) fn value() -> impl Strategy<Value = Value> {
     leaf.prop_recursive(4, 24, 6, |inner| {
         prop_oneof![
             vec(inner.clone(), 0..6).prop_map(Value::list),
-            btree_map(text(), inner.clone(), 0..6).prop_map(|map| Value::Map(Arc::new(map))),
+            btree_map(text(), inner.clone(), 0..6).prop_map(|map| Value::Map(map.into())),
             inner.prop_map(Value::into_sensitive),
         ]
     })

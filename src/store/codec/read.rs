@@ -235,11 +235,9 @@ impl<'a> Reader<'a> {
                 Value::List((0..count).map(|_| self.value(depth + 1)).collect::<Read<Arc<[Value]>>>()?)
             }
             9 => {
-                let mut map = BTreeMap::new();
-                for _ in 0..self.unsigned()? {
-                    map.insert(self.shared()?, self.value(depth + 1)?);
-                }
-                Value::Map(Arc::new(map))
+                let count = self.length()?;
+                let entries = (0..count).map(|_| Ok((self.shared()?, self.value(depth + 1)?)));
+                Value::Map(entries.collect::<Read<_>>()?)
             }
             10 => Value::Sensitive(Arc::new(self.value(depth + 1)?)),
             _ => return Err(UNKNOWN_TAG),
