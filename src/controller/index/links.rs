@@ -6,55 +6,87 @@ use std::sync::Arc;
 
 use crate::model::Stored;
 
-type Names = BTreeSet<Arc<str>>;
-
 #[derive(Debug, Default)]
 pub(super) struct Links {
     targets: BTreeMap<Arc<str>, Names>,
     sources: BTreeMap<Arc<str>, Names>,
 }
 
+/// Some names, in order. A list, since most objects are connected with one or two others, and a tree has room for eleven.
+#[derive(Debug, Default)]
+struct Names(Vec<Arc<str>>);
+
+impl Names {
+    fn insert(&mut self, name: &Arc<str>) {
+        if let Err(at) = self.0.binary_search(name) {
+            if self.0.is_empty() {
+                self.0.reserve_exact(1);
+            }
+            self.0.insert(at, name.clone());
+        }
+    }
+
+    fn remove(&mut self, name: &Arc<str>) {
+        if let Ok(at) = self.0.binary_search(name) {
+            self.0.remove(at);
+        }
+    }
+
+    fn contains(&self, name: &Arc<str>) -> bool {
+        self.0.binary_search(name).is_ok()
+    }
+}
+
+impl FromIterator<Arc<str>> for Names {
+    fn from_iter<I: IntoIterator<Item = Arc<str>>>(names: I) -> Self {
+        let mut all = Self::default();
+        names.into_iter().for_each(|name| all.insert(&name));
+        all
+    }
+}
+
 impl Links {
     /// Sets what a name refers to, or used when it was last changed.
-    pub(super) fn set(&mut self, source: &Arc<str>, targets: Names) {
+    pub(super) fn set(&mut self, source: &Arc<str>, targets: BTreeSet<Arc<str>>) {
         let old = self.targets.remove(source).unwrap_or_default();
-        for gone in old.difference(&targets) {
+        for gone in old.0.iter().filter(|target| !targets.contains(*target)) {
             let left = self.sources.get_mut(gone).is_some_and(|sources| {
                 sources.remove(source);
-                sources.is_empty()
+                sources.0.is_empty()
             });
             if left {
                 self.sources.remove(gone);
             }
         }
-        for new in targets.difference(&old) {
-            self.sources.entry(new.clone()).or_default().insert(source.clone());
+        for new in targets.iter().filter(|target| !old.contains(target)) {
+            self.sources.entry(new.clone()).or_default().insert(source);
         }
         if !targets.is_empty() {
-            self.targets.insert(source.clone(), targets);
+            self.targets.insert(source.clone(), targets.into_iter().collect());
         }
     }
 
     /// Adds to what a name refers to, or used.
-    pub(super) fn add(&mut self, source: &Arc<str>, targets: Names) {
+    pub(super) fn add(&mut self, source: &Arc<str>, targets: BTreeSet<Arc<str>>) {
         if targets.is_empty() {
             return;
         }
-        for target in &targets {
-            self.sources.entry(target.clone()).or_default().insert(source.clone());
+        let known = self.targets.entry(source.clone()).or_default();
+        for target in targets {
+            self.sources.entry(target.clone()).or_default().insert(source);
+            known.insert(&target);
         }
-        self.targets.entry(source.clone()).or_default().extend(targets);
     }
 
     /// What a name is directly connected with.
     pub(super) fn neighbours<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a Arc<str>> + use<'a> {
-        self.targets.get(name).into_iter().chain(self.sources.get(name)).flatten()
+        self.targets.get(name).into_iter().chain(self.sources.get(name)).flat_map(|names| &names.0)
     }
 
     /// All that is connected with any of the names, they themselves included.
-    pub(super) fn component(&self, names: impl IntoIterator<Item = Arc<str>>) -> Names {
+    pub(super) fn component(&self, names: impl IntoIterator<Item = Arc<str>>) -> BTreeSet<Arc<str>> {
         let mut open: Vec<Arc<str>> = names.into_iter().collect();
-        let mut found: Names = open.iter().cloned().collect();
+        let mut found: BTreeSet<Arc<str>> = open.iter().cloned().collect();
         while let Some(name) = open.pop() {
             for neighbour in self.neighbours(&name) {
                 if found.insert(neighbour.clone()) {
