@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use kube::Client;
 use serde::de::DeserializeOwned;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use tokio::time::{Instant, sleep, timeout};
 use tracing::warn;
 
@@ -18,6 +18,10 @@ const REQUEST: Duration = Duration::from_secs(15);
 /// The pause after the first failure; it doubles up to `LONGEST_PAUSE`.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+
+/// How many requests are under way at once. More would only wait in the server, whose two cores these keep busy; and each
+/// takes a connection, which costs as much memory as eight settled objects and stays open for a while.
+const AT_ONCE: usize = 32;
 
 /// A throttling server that names no time means this one.
 const THROTTLED: Duration = Duration::from_secs(1);
@@ -111,11 +115,12 @@ pub(crate) struct Caller {
     client: Client,
     random: Arc<dyn Random>,
     stop: Stop,
+    places: Arc<Semaphore>,
 }
 
 impl Caller {
     pub(crate) fn new(client: Client, random: Arc<dyn Random>, stop: Stop) -> Self {
-        Self { client, random, stop }
+        Self { client, random, stop, places: Arc::new(Semaphore::new(AT_ONCE)) }
     }
 
     #[cfg(test)]
@@ -155,6 +160,8 @@ impl Caller {
     }
 
     async fn attempt<T: DeserializeOwned>(&self, request: &http::Request<Vec<u8>>) -> Result<T, Verdict> {
+        // The semaphore is never closed.
+        let _place = self.places.acquire().await;
         let unanswered = || Verdict::Again { message: "the API server did not answer in time".to_owned(), after: None };
         let answer = timeout(REQUEST, self.client.request_text(request.clone())).await.map_err(|_| unanswered())?;
         let text = answer.map_err(|error| judge(&error))?;
