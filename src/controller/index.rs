@@ -19,12 +19,11 @@ mod listing;
 mod overlay;
 mod parked;
 mod providers;
+mod published;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
-
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use crate::load::{Config, Data, Instance};
 use crate::model::{Address, Stored, Value, Version, of_name};
@@ -33,6 +32,7 @@ use crate::store::secrets::Family;
 
 pub use self::inputs::InputKey;
 pub use self::providers::{ObservedSettings, Providers, SettingsMeta, SettingsView};
+pub use self::published::Published;
 
 use self::families::KnownFamilies;
 use self::former::Former;
@@ -51,19 +51,6 @@ pub struct Observed {
     pub published: Published,
     /// What patches of our marks build on.
     pub meta: Arc<ResourceMeta>,
-}
-
-/// What summarizing needs of the status that is written already.
-#[derive(Clone, Debug, Default)]
-pub struct Published {
-    /// The conditions, for their times.
-    pub conditions: Arc<[Condition]>,
-    /// The generation that the status is about; -1 for none.
-    pub observed_generation: i64,
-    /// The request that was handled last.
-    pub handled_reconcile: Arc<str>,
-    /// Digest of the whole status: the same digest needs no write.
-    pub digest: u64,
 }
 
 /// Something that happened outside.
@@ -422,7 +409,12 @@ impl Index {
             before.remove(&name);
         }
         let has_record = self.addresses(&name).next().is_some();
-        self.inputs.set(&name, self.entries.get(&name).map(|entry| &*entry.instance), Some(&instance));
+        let known = self.entries.get(&name).map(|entry| &entry.instance);
+        let instance = match known {
+            Some(known) => instance.read_again(known),
+            None => instance,
+        };
+        self.inputs.set(&name, known.map(AsRef::as_ref), Some(&instance));
         let entry = match self.entries.remove(&name) {
             Some(old) if old.instance.uid == instance.uid => {
                 // `state rm` without a record says so by this. Of our own doing we know.

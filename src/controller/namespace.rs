@@ -40,6 +40,7 @@ use super::inputs::InputWatches;
 use super::settle::Settle;
 use super::world::Shared;
 use crate::execute::Run;
+use crate::load::Interner;
 use crate::model::{Address, of_name};
 
 /// How many things that happened are taken in before the world is looked at again: enough to keep up with fast steps,
@@ -60,6 +61,8 @@ pub struct NamespaceTask {
     tracked: BTreeMap<Address, Box<Tracked>>,
     /// The Resources that these are instances of.
     followed: BTreeMap<Arc<str>, Box<Followed>>,
+    /// What conditions say, which most Resources share.
+    texts: Interner,
     /// Resources whose status may have changed in this turn.
     changed: BTreeSet<Arc<str>>,
     /// When to look at an object though nothing happens.
@@ -117,6 +120,7 @@ impl NamespaceTask {
             queued: 0,
             tracked: BTreeMap::new(),
             followed: BTreeMap::new(),
+            texts: Interner::default(),
             changed: BTreeSet::new(),
             timers: BTreeSet::new(),
             plannings: JoinSet::new(),

@@ -8,9 +8,8 @@
 
 mod attributes;
 mod family;
+mod steps;
 mod verdict;
-
-use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
@@ -26,6 +25,7 @@ use crate::plan;
 use self::verdict::{Class, Verdict};
 
 pub use family::{Extent, FamilySituation, Member, summarize_family};
+pub use steps::Steps;
 pub use verdict::waits_by_itself;
 
 /// No status is larger: etcd keeps every version, and every watcher gets it.
@@ -57,9 +57,6 @@ pub enum StepState {
     Skipped(Option<Step>),
 }
 
-/// The steps of one object in the plan that is being carried out.
-pub type Steps = BTreeMap<Step, StepState>;
-
 /// All that is known about one object.
 #[derive(Clone, Copy)]
 pub struct Situation<'a> {
@@ -77,8 +74,8 @@ pub struct Situation<'a> {
     pub lifecycle: Option<&'a plan::EffectiveLifecycle>,
     /// What it depends on directly.
     pub wants: &'a [Address],
-    /// Its steps.
-    pub steps: &'a Steps,
+    /// Its steps in the plan that is being carried out.
+    pub steps: &'a Steps<StepState>,
     /// What its next waiting step waits for.
     pub waiting_for: &'a [Step],
     /// What its status says now.
@@ -121,7 +118,7 @@ pub fn summarize(situation: &Situation<'_>) -> Summary {
     let considered = resource.considered(&object);
     let new = conditions(resource, &object, overall, drifted(situation, considered));
     let notes = notes(resource, overall, overall, &new);
-    let conditions = merge(&situation.previous.conditions, new, situation.now);
+    let conditions = merge(&situation.previous.conditions(), new, situation.now);
     let current = situation.record.and_then(|record| record.current.as_deref());
     let mut status = ResourceStatus {
         observed_generation: considered,
@@ -150,7 +147,7 @@ struct Resource<'a> {
     previous: &'a Published,
 }
 
-impl<'a> Resource<'a> {
+impl Resource<'_> {
     /// The generation that the new status is about. Nobody looks at what is suspended.
     fn considered(self, object: &Verdict) -> i64 {
         if object.class == Class::Suspended && !self.instance.deleting {
@@ -160,8 +157,8 @@ impl<'a> Resource<'a> {
         }
     }
 
-    fn previous(self, kind: ConditionType) -> Option<&'a Condition> {
-        self.previous.conditions.iter().find(|condition| condition.type_ == kind.as_str())
+    fn previous(self, kind: ConditionType) -> Option<Condition> {
+        self.previous.condition(kind)
     }
 }
 
@@ -179,7 +176,7 @@ fn conditions(
     let mut all = Vec::new();
     match resource.previous(ConditionType::Ready).filter(|_| object.class == Class::Suspended && !deleting) {
         // Nobody looked at a suspended object, so what was known of it still stands.
-        Some(ready) => all.push(ready.clone()),
+        Some(ready) => all.push(ready),
         None => all.push(with(ConditionType::Ready, truth(object.class == Class::Ready), object)),
     }
     all.push(with(ConditionType::Synced, truth(overall.class == Class::Ready), overall));

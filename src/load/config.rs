@@ -130,6 +130,33 @@ impl Instance {
         !self.record_annotation.is_empty() && self.record_annotation == self.uid
     }
 
+    /// Whether it asks for the same as another form of the same Resource: only our own marks may differ. The spec is the
+    /// same as long as its generation is.
+    pub fn asks_the_same(&self, other: &Self) -> bool {
+        (&self.uid, self.generation, self.deleting, self.suspended)
+            == (&other.uid, other.generation, other.deleting, other.suspended)
+            && self.replace_requested == other.replace_requested
+            && self.reconcile_requested == other.reconcile_requested
+            && self.moved_from == other.moved_from
+            // An annotation that could not be read, and can be now, may mean what it was taken to mean.
+            && self.problems == other.problems
+    }
+
+    /// The Resource as it is read again, which shares with how it was read `before` all that is the same: after each
+    /// write of a mark or of its status it comes anew.
+    #[must_use]
+    pub fn read_again(self: Arc<Self>, before: &Arc<Self>) -> Arc<Self> {
+        if !self.asks_the_same(before) {
+            return self;
+        }
+        let marks = |instance: &Self| (instance.has_finalizer, instance.record_annotation.clone());
+        if marks(&self) == marks(before) {
+            return Arc::clone(before);
+        }
+        let (has_finalizer, record_annotation) = marks(&self);
+        Arc::new(Self { record_annotation, has_finalizer, ..Self::clone(before) })
+    }
+
     /// Whether the object stays when it is not wanted any more.
     pub fn keeps_object(&self) -> bool {
         self.deletion_policy == DeletionPolicy::Orphan || !self.policies.delete

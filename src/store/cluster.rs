@@ -199,7 +199,7 @@ impl ClusterJournal {
         let known = self.view.metadata(namespace, &address.name);
         let indexed = self.view.indexed(namespace, &address.name);
         address.key == InstanceKey::None
-            && known.is_some_and(|meta| meta.uid == **uid && meta.is_marked())
+            && known.is_some_and(|meta| meta.uid == *uid && meta.is_marked())
             && (indexed.is_empty() || indexed.contains(&address.key))
     }
 }

@@ -42,13 +42,7 @@ impl Overlay {
 /// Whether a change of a Resource is a reason to look at it. Our own marks coming and going are none, unless somebody
 /// took them off an object that is there.
 pub(super) fn is_news(old: &Instance, new: &Instance, has_record: bool) -> bool {
-    let asked = (old.generation, old.deleting, old.suspended) != (new.generation, new.deleting, new.suspended)
-        || old.replace_requested != new.replace_requested
-        || old.reconcile_requested != new.reconcile_requested
-        || old.moved_from != new.moved_from
-        // An annotation that could not be read, and can be now, may mean what it was taken to mean.
-        || old.problems != new.problems;
     let finalizer_lost = old.has_finalizer && !new.has_finalizer;
     let annotation_lost = old.record_annotation != new.record_annotation && new.record_annotation != new.uid;
-    asked || (has_record && (finalizer_lost || annotation_lost))
+    !old.asks_the_same(new) || (has_record && (finalizer_lost || annotation_lost))
 }

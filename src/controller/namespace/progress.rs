@@ -335,7 +335,7 @@ impl NamespaceTask {
                 let (resource, fingerprint) = resources
                     .entry(&address.name)
                     .or_insert_with(|| (index.instance(&address.name), index.shared_fingerprint(&address.name)));
-                let same = match (&tracked.instance, resource) {
+                let same = match (&tracked.instance, &*resource) {
                     (Some(planned), Some(now)) => {
                         (planned.generation, &planned.uid, &planned.inputs) == (now.generation, &now.uid, &now.inputs)
                     }
@@ -346,6 +346,13 @@ impl NamespaceTask {
                     tracked.failures = 0;
                     tracked.hold = None;
                     tracked.forget_values();
+                    if let Some(resource) = resource.as_ref().filter(|resource| tracked.was_planned_as(resource)) {
+                        // Kept once, and not as it was before our marks were put on.
+                        tracked.instance = Some(resource.clone());
+                        if let Some(followed) = self.followed.get_mut(&address.name) {
+                            followed.shared = resource.clone();
+                        }
+                    }
                 }
             }
         }

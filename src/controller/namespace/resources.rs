@@ -10,13 +10,14 @@ use tokio::time::Instant;
 
 use super::NamespaceTask;
 use super::tracked::Tracked;
+use crate::api::ResourceStatus;
+use crate::controller::index::Published;
 use crate::controller::metrics::ObjectState;
 use crate::controller::status::{Target, Urgency};
 use crate::controller::summarize::{
     Extent, FamilySituation, Member, Note, Situation, Summary, summarize, summarize_family, waits_by_itself,
 };
-use crate::controller::watch::published;
-use crate::load::{Config, Expansion, Instance, Members};
+use crate::load::{Config, Expansion, Instance, Interner, Members};
 use crate::model::{Action, Address, InstanceKey, Reason, Step, of_name};
 
 /// A step or a wait that lasts longer gets one status in between.
@@ -28,6 +29,9 @@ const FAMILY_PAUSE: Duration = Duration::from_secs(5);
 
 /// How many events are told of the instances of one family before it comes to rest; the others are only counted.
 const MOST_TOLD: usize = 20;
+
+/// At this many texts of conditions the table of those that Resources share begins anew.
+const MOST_TEXTS: usize = 1_000;
 
 /// Of how many instances it is told what they wait for.
 const WAITS_SHOWN: usize = 20;
@@ -185,7 +189,7 @@ impl NamespaceTask {
         self.context.metrics.object_moved(followed.state, Some(summary.state));
         followed.state = Some(summary.state);
         let shared = followed.shared.clone();
-        let new = published(&summary.status);
+        let new = self.published(&summary.status);
         let terminating = {
             let mut index = self.shared.index();
             if index.published(name).is_some_and(|old| old.digest == new.digest) {
@@ -199,6 +203,14 @@ impl NamespaceTask {
         }
         let target = Target { namespace: self.shared.name().clone(), name: name.clone(), uid: shared.uid.clone() };
         self.context.status.write(target, summary.status, urgency);
+    }
+
+    fn published(&mut self, status: &ResourceStatus) -> Published {
+        // What is said often is said again soon.
+        if self.texts.len() > MOST_TEXTS {
+            self.texts = Interner::default();
+        }
+        Published::of(status, &mut self.texts)
     }
 
     /// `None` when there is no Resource (any more) whose status could say something.
@@ -256,7 +268,7 @@ impl NamespaceTask {
         address: &Address,
         tracked: &'a Tracked,
         waiting_for: &'a [Step],
-        previous: &'a crate::controller::index::Published,
+        previous: &'a Published,
         now: Timestamp,
     ) -> Situation<'a> {
         Situation {

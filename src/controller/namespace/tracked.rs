@@ -1,6 +1,6 @@
 //! What a namespace's task remembers of each object between plans.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,12 +24,12 @@ pub(super) struct Tracked {
     pub(super) lifecycle: Option<EffectiveLifecycle>,
     pub(super) wants: Arc<[Address]>,
     /// Its steps in the plan under way, or in the last one.
-    pub(super) steps: Steps,
+    pub(super) steps: Steps<StepState>,
     /// Steps under way that the plan has once more: what they end with is not the end.
-    again: BTreeSet<Step>,
+    again: Steps<()>,
     /// Steps that were under way when the plan was made.
-    fixed: BTreeSet<Step>,
-    pub(super) started: BTreeMap<Step, Instant>,
+    fixed: Steps<()>,
+    pub(super) started: Steps<Instant>,
     /// The warnings of its last plan, which are told when they are new.
     pub(super) warned: BTreeSet<String>,
     /// What its provider has warned of since the Resource was changed last, with the generation of that. A provider
@@ -99,11 +99,11 @@ impl Tracked {
         for (step, is_running) in nodes {
             let state = if is_running { StepState::Running } else { StepState::Waiting };
             if is_running {
-                self.fixed.insert(step.clone());
+                self.fixed.insert(step.clone(), ());
             }
             if let Some(other) = self.steps.get_mut(&step) {
                 *other = StepState::Running;
-                self.again.insert(step);
+                self.again.insert(step, ());
             } else {
                 self.steps.insert(step, state);
             }
@@ -114,13 +114,13 @@ impl Tracked {
     pub(super) fn set(&mut self, step: &Step, state: StepState) {
         let ended = !matches!(state, StepState::Waiting | StepState::Running);
         let failed = matches!(state, StepState::Failed { .. });
-        let comes_again = ended && self.again.remove(step) && !failed;
+        let comes_again = ended && self.again.remove(step).is_some() && !failed;
         self.steps.insert(step.clone(), if comes_again { StepState::Waiting } else { state });
     }
 
     /// Whether the last plan was made around this step, which has ended now.
     pub(super) fn was_planned_around(&mut self, step: &Step) -> bool {
-        self.fixed.remove(step)
+        self.fixed.remove(step).is_some()
     }
 
     /// Whether nothing more will be heard of a step.
@@ -165,6 +165,12 @@ impl Tracked {
         }
     }
 
+    /// Whether it was planned as this very Resource, which stands for nothing else and needed nothing to be filled in.
+    pub(super) fn was_planned_as(&self, resource: &Instance) -> bool {
+        let as_read = resource.repetition.is_none() && resource.inputs.declared.is_empty();
+        as_read && self.instance.as_ref().is_some_and(|i| i.provider.is_none() && i.asks_the_same(resource))
+    }
+
     /// Why it must be left alone now; lets go of a hold that is over.
     pub(super) fn held(&mut self, fingerprint: u64, now: Instant) -> Option<Held> {
         let hold = self.hold.as_ref()?;
@@ -197,7 +203,7 @@ mod tests {
         let step = Step { address: Address::single("a"), deposed: None, operation, replaces: false };
         let mut tracked = Tracked::default();
         tracked.expect(vec![(step.clone(), false), (step.clone(), true)]);
-        assert_eq!(tracked.steps[&step], StepState::Running);
+        assert_eq!(tracked.steps.get(&step), Some(&StepState::Running));
         tracked.set(&step, StepState::Finished);
         assert!(tracked.is_open() && !tracked.is_over(&step));
         tracked.set(&step, StepState::Running);

@@ -68,7 +68,7 @@ pub fn summarize_family(family: &FamilySituation<'_>) -> Summary {
     let wants = members().flat_map(|member| member.wants).filter(|other| other.name != family.resource.address.name);
     let mut status = ResourceStatus {
         observed_generation: resource.considered(&object),
-        conditions: merge(&family.previous.conditions, new, family.now),
+        conditions: merge(&family.previous.conditions(), new, family.now),
         lifecycle: lifecycle(family),
         dependencies: super::names(wants),
         instances: Some(judged.instances(family)),

@@ -64,7 +64,7 @@ struct Case {
     record: Option<Record>,
     change: Option<Change>,
     leftovers: Vec<Change>,
-    steps: Steps,
+    steps: Steps<StepState>,
     waiting_for: Vec<Step>,
     previous: Published,
 }
@@ -75,9 +75,9 @@ fn case(action: Action) -> Case {
         record: Some(record()),
         change: Some(change(action)),
         leftovers: Vec::new(),
-        steps: Steps::new(),
+        steps: Steps::default(),
         waiting_for: Vec::new(),
-        previous: Published { observed_generation: -1, ..Published::default() },
+        previous: Published::nothing(),
     }
 }
 
@@ -105,11 +105,7 @@ impl Case {
 
     /// The case after the status was written.
     fn then(mut self, summary: &Summary) -> Self {
-        self.previous = Published {
-            conditions: summary.status.conditions.clone().into(),
-            observed_generation: summary.status.observed_generation,
-            ..self.previous
-        };
+        self.previous = Published::of(&summary.status, &mut crate::load::Interner::default());
         self
     }
 }

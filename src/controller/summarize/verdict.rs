@@ -60,8 +60,9 @@ pub(super) fn judge(situation: &Situation<'_>) -> (Verdict, Verdict) {
     let replaced = create_first && situation.steps.iter().any(made);
     // Once the new object of a create-first replacement is there, destroying the old one is no longer its business.
     let own = |step: &Step| step.deposed.is_none() && !(replaced && step.operation.removes());
-    let (object, rest): (Steps, Steps) =
-        situation.steps.iter().map(|(step, state)| (step.clone(), state.clone())).partition(|(step, _)| own(step));
+    let known = || situation.steps.iter().map(|(step, state)| (step.clone(), state.clone()));
+    let object: Steps<StepState> = known().filter(|(step, _)| own(step)).collect();
+    let rest: Steps<StepState> = known().filter(|(step, _)| !own(step)).collect();
     let object = of_steps(situation, &object).unwrap_or_else(|| of_change(situation));
     let leftover = || situation.leftovers.iter().find_map(|change| blocked(change, situation.instance.deleting));
     let held_back = || {
@@ -75,7 +76,7 @@ pub(super) fn judge(situation: &Situation<'_>) -> (Verdict, Verdict) {
     (object, rest)
 }
 
-fn of_steps(situation: &Situation<'_>, steps: &Steps) -> Option<Verdict> {
+fn of_steps(situation: &Situation<'_>, steps: &Steps<StepState>) -> Option<Verdict> {
     let deleting = situation.instance.deleting;
     let reason = if deleting { Reason::Deleting } else { Reason::Progressing };
     let failed = steps.values().find_map(|state| match state {

@@ -3,6 +3,8 @@
 //! A JSON patch whose tests name just what it builds on: it goes through whatever else is written to the Resource at
 //! the same time, status above all, and never takes away what others have put there.
 
+use std::sync::Arc;
+
 use http::header::{ACCEPT, CONTENT_TYPE};
 use kube::api::{GetParams, ObjectMeta, PartialObjectMeta};
 use kube::core::Request;
@@ -31,13 +33,13 @@ const ATTEMPTS: usize = 8;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ResourceMeta {
     /// Its UID.
-    pub uid: String,
+    pub uid: Arc<str>,
     /// All its finalizers, in order; nothing when there is no list, not even an empty one.
-    pub finalizers: Option<Vec<String>>,
+    pub finalizers: Option<Vec<Arc<str>>>,
     /// Whether it has a map of annotations, be it empty.
     pub has_annotations: bool,
     /// The value of the annotation `purlin.dev/record`.
-    pub record: Option<String>,
+    pub record: Option<Arc<str>>,
     /// Whether it is being deleted.
     pub deleting: bool,
 }
@@ -49,18 +51,17 @@ impl ResourceMeta {
     }
 
     fn has_finalizer(&self) -> bool {
-        self.finalizers.iter().flatten().any(|finalizer| finalizer == FINALIZER)
+        self.finalizers.iter().flatten().any(|finalizer| **finalizer == *FINALIZER)
     }
-}
 
-impl From<&ObjectMeta> for ResourceMeta {
-    fn from(meta: &ObjectMeta) -> Self {
+    /// Takes it from the metadata of a Resource. `share` gives the copy of a text that is kept.
+    pub fn of(meta: &ObjectMeta, mut share: impl FnMut(&str) -> Arc<str>) -> Self {
         let annotations = meta.annotations.as_ref();
         Self {
-            uid: meta.uid.clone().unwrap_or_default(),
-            finalizers: meta.finalizers.clone(),
+            uid: share(meta.uid.as_deref().unwrap_or_default()),
+            finalizers: meta.finalizers.as_ref().map(|all| all.iter().map(|one| share(one)).collect()),
             has_annotations: annotations.is_some(),
-            record: annotations.and_then(|annotations| annotations.get(RECORD_ANNOTATION)).cloned(),
+            record: annotations.and_then(|all| all.get(RECORD_ANNOTATION)).map(|uid| share(uid)),
             deleting: meta.deletion_timestamp.is_some(),
         }
     }
@@ -100,7 +101,7 @@ impl Marks {
                 return Ok(Marked::Gone);
             };
             // The server refuses new finalizers on what is being deleted, and nothing is to be made for it.
-            if meta.uid != uid || (meta.deleting && !meta.has_finalizer()) {
+            if *meta.uid != *uid || (meta.deleting && !meta.has_finalizer()) {
                 return Ok(Marked::Gone);
             }
             let patch = adding(&meta);
@@ -131,7 +132,7 @@ impl Marks {
             let Some(meta) = self.known_or_read(namespace, name, known.take(), patience).await? else {
                 return Ok(());
             };
-            let patch = if meta.uid == uid { removing(&meta) } else { Vec::new() };
+            let patch = if *meta.uid == *uid { removing(&meta) } else { Vec::new() };
             if patch.is_empty() {
                 return Ok(());
             }
@@ -157,7 +158,7 @@ impl Marks {
         let request = requests(namespace).get_metadata(name, &GetParams::default());
         let request = request.map_err(|error| Failure::Refused(error.to_string()))?;
         match self.caller.send::<PartialObjectMeta>(&request, patience).await {
-            Ok(found) => Ok(Some(ResourceMeta::from(&found.metadata))),
+            Ok(found) => Ok(Some(ResourceMeta::of(&found.metadata, |text| text.into()))),
             Err(Failure::NotFound) => Ok(None),
             Err(other) => Err(other),
         }
@@ -216,7 +217,7 @@ fn removing(meta: &ResourceMeta) -> Vec<Value> {
     if meta.record.is_some() {
         patch.push(json!({"op": "remove", "path": ANNOTATION_PATH}));
     }
-    if let Some(position) = meta.finalizers.iter().flatten().position(|finalizer| finalizer == FINALIZER) {
+    if let Some(position) = meta.finalizers.iter().flatten().position(|finalizer| **finalizer == *FINALIZER) {
         let path = format!("/metadata/finalizers/{position}");
         patch.push(json!({"op": "test", "path": path, "value": FINALIZER}));
         patch.push(json!({"op": "remove", "path": path}));
@@ -236,10 +237,10 @@ mod tests {
 
     fn meta(finalizers: &[&str], record: Option<&str>) -> ResourceMeta {
         ResourceMeta {
-            uid: "u1".to_owned(),
-            finalizers: (!finalizers.is_empty()).then(|| finalizers.iter().map(ToString::to_string).collect()),
+            uid: "u1".into(),
+            finalizers: (!finalizers.is_empty()).then(|| finalizers.iter().map(|one| (*one).into()).collect()),
             has_annotations: record.is_some(),
-            record: record.map(ToOwned::to_owned),
+            record: record.map(Into::into),
             deleting: false,
         }
     }

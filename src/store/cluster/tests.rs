@@ -46,7 +46,7 @@ fn scene() -> Scene {
     let (server, client) = server();
     let (secrets, stop) = secrets(client);
     let view = Arc::new(View::default());
-    *view.metadata.lock().unwrap() = Some(ResourceMeta { uid: "u1".to_owned(), ..ResourceMeta::default() });
+    *view.metadata.lock().unwrap() = Some(ResourceMeta { uid: "u1".into(), ..ResourceMeta::default() });
     let object = json!({"metadata": {"name": "web", "uid": "u1"}});
     server.lock().unwrap().put(PATH, object);
     Scene { server, journal: ClusterJournal::new(secrets, view.clone()), view, _stop: stop }
@@ -102,10 +102,10 @@ async fn a_life_costs_one_request_for_each_write() {
     assert_eq!(scene.resource()["annotations"], json!({RECORD_ANNOTATION: "u1"}));
     let version = scene.journal.record(record.clone(), version).await.unwrap();
     *scene.view.metadata.lock().unwrap() = Some(ResourceMeta {
-        finalizers: Some(vec![FINALIZER.to_owned()]),
+        finalizers: Some(vec![FINALIZER.into()]),
         has_annotations: true,
-        record: Some("u1".to_owned()),
-        uid: "u1".to_owned(),
+        record: Some("u1".into()),
+        uid: "u1".into(),
         deleting: false,
     });
     scene.requests();
@@ -126,9 +126,9 @@ async fn a_watch_that_is_late_costs_a_request_and_nothing_else() {
     scene.journal.erase(intent.clone(), version).await.unwrap();
     assert_eq!(scene.requests(), "GET web, PATCH web, DELETE purlin record");
     assert_eq!(scene.resource()["finalizers"], json!(["other.dev/wait"]));
-    let mut late = ResourceMeta::from(&serde_json::from_value::<kube::api::ObjectMeta>(scene.resource()).unwrap());
-    late.finalizers.get_or_insert_default().push(FINALIZER.to_owned());
-    late.record = Some("u1".to_owned());
+    let mut late = ResourceMeta::of(&serde_json::from_value(scene.resource()).unwrap(), |text| text.into());
+    late.finalizers.get_or_insert_default().push(FINALIZER.into());
+    late.record = Some("u1".into());
     *scene.view.metadata.lock().unwrap() = Some(late);
     scene.journal.intend(intent, None).await.unwrap();
     assert_eq!(scene.resource()["finalizers"], json!(["other.dev/wait", FINALIZER]));

@@ -14,11 +14,14 @@ enum As {
     Leaving,
 }
 
+/// An instance, whether it is wanted, what is planned for it, and how far that is.
+type Known = (Address, bool, Change, Steps<StepState>, Option<Record>);
+
 struct Case {
     resource: Instance,
     extent: Extent,
     gate: Option<Change>,
-    members: Vec<(Address, bool, Change, Steps, Option<Record>)>,
+    members: Vec<Known>,
     previous: Published,
 }
 
@@ -26,12 +29,12 @@ fn change(address: &Address, action: Action) -> Change {
     Change::plain(address.clone(), "terraform_data", action)
 }
 
-fn member(address: Address, like: &As) -> (Address, bool, Change, Steps, Option<Record>) {
+fn member(address: Address, like: &As) -> Known {
     let step = |operation| Step { address: address.clone(), deposed: None, operation, replaces: false };
     let (wanted, change, steps) = match like {
-        As::Ready => (true, change(&address, Action::NoOp), Steps::new()),
+        As::Ready => (true, change(&address, Action::NoOp), Steps::default()),
         As::Creating => {
-            let steps = Steps::from([(step(Operation::Create), StepState::Running)]);
+            let steps = [(step(Operation::Create), StepState::Running)].into_iter().collect();
             (true, change(&address, Action::Create), steps)
         }
         As::Failed(message, retryable) => {
@@ -40,14 +43,14 @@ fn member(address: Address, like: &As) -> (Address, bool, Change, Steps, Option<
                 message: (*message).to_owned(),
                 retryable: *retryable,
             };
-            (true, change(&address, Action::Create), Steps::from([(step(Operation::Create), failed)]))
+            (true, change(&address, Action::Create), [(step(Operation::Create), failed)].into_iter().collect())
         }
         As::Blocked(reason, message) => {
             let blocked = change(&address, Action::Blocked);
-            (true, Change { blocked: Some(*reason), message: (*message).to_owned(), ..blocked }, Steps::new())
+            (true, Change { blocked: Some(*reason), message: (*message).to_owned(), ..blocked }, Steps::default())
         }
         As::Leaving => {
-            let steps = Steps::from([(step(Operation::Destroy), StepState::Running)]);
+            let steps = [(step(Operation::Destroy), StepState::Running)].into_iter().collect();
             (false, change(&address, Action::Destroy), steps)
         }
     };
@@ -63,7 +66,7 @@ fn case(members: &[As]) -> Case {
         extent: Extent::Known(wanted as u64),
         gate: None,
         members,
-        previous: Published { observed_generation: -1, ..Published::default() },
+        previous: Published::nothing(),
     }
 }
 
