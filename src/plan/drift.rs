@@ -154,7 +154,10 @@ fn missing_with_others(scene: &Scene<'_>, id: Id, count: Others) -> Block {
     );
     let hint = match scene.options.destroy_orphans {
         _ if only_reads => format!("see what became of them; `--target {address}` forgets this one alone"),
-        true => format!("see what became of them; `--replace {address}` makes this one anew"),
+        true => format!(
+            "see what became of them; `purlin apply --replace {address}` makes this one anew, and so does, also while \
+             `purlin dev` runs, the annotation `purlin.dev/replace-requested-at` in its manifest"
+        ),
         false => {
             "see what became of them; the annotation `purlin.dev/replace-requested-at` has it made anew".to_owned()
         }

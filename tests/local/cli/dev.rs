@@ -22,6 +22,27 @@ fn edits_are_followed() {
 }
 
 #[test]
+fn what_is_missing_and_protected_says_what_to_do_next() {
+    let sandbox = Sandbox::new();
+    let protected = manifest("a", &[]).replace("spec:", "spec:\n  lifecycle: { preventDestroy: true }");
+    sandbox.write("files/a.yaml", &protected);
+    sandbox.write("files/b.yaml", &manifest("b", &[]));
+    let mut dev = dev(&sandbox, &["a", "b"]);
+    let said = |dev: &Started| dev.out() + &dev.err();
+    sandbox.remove("files/a.yaml");
+    dev.until("the ways out are told", |dev| {
+        let told = said(dev);
+        told.contains("hint: to keep it bring the manifest back") && told.contains("purlin state unprotect a")
+    });
+    dev.until("it is at rest", |dev| said(dev).contains("the errors above say what to do about the rest. Watching."));
+    let refused = sandbox.run(&["state", "unprotect", "a"]);
+    assert!(refused.stderr.contains("`purlin dev` ends with Ctrl-C"), "{}", refused.stderr);
+    sandbox.write("files/a.yaml", &protected);
+    dev.until("it is kept", |dev| said(dev).matches("Everything is as the files ask for. Watching.").count() == 2);
+    assert_eq!(sandbox.recorded(), ["a", "b"]);
+}
+
+#[test]
 fn nothing_is_destroyed_while_a_file_cannot_be_read() {
     let sandbox = Sandbox::new();
     sandbox.write("files/a.yaml", &manifest("a", &[]));
