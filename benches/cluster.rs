@@ -101,7 +101,7 @@ async fn run() {
     }
     let (random, configs) = (given("random", 1_000), given("configs", 20));
     if random > 0 {
-        through_a_provider(&server, random).await;
+        through_a_provider(&server, &limits, random).await;
     }
     if configs > 0 {
         idle_providers(&server, process, configs).await;
@@ -359,13 +359,14 @@ fn random_id(number: usize, references: &[usize]) -> Value {
            "spec": {"type": "random_id", "config": {"byte_length": 8, "keepers": keepers}}})
 }
 
-async fn through_a_provider(server: &Server, count: usize) {
+async fn through_a_provider(server: &Server, limits: &Limits, count: usize) {
     provide(server);
     let namespace = server.plane.namespace("random");
     let references = processes::references(count);
     let manifests = references.iter().enumerate().map(|(number, others)| random_id(number, others)).collect();
-    let (took, _) = create_and_wait(server, &namespace, manifests).await;
+    let (took, writes) = create_and_wait(server, &namespace, manifests).await;
     println!("\n{count} new random_id, two references each: {:.2} s (budget 15)", took.as_secs_f64());
+    tell_cost(limits, count, took, &counted(&writes));
 }
 
 /// What the controller itself takes for each provider process that waits for work.

@@ -23,7 +23,7 @@ use crate::execute::{self, Engine, HolderState, Limits, Recovery};
 use crate::install::{InstallOptions, Installer, LOCK_FILE};
 use crate::load::{self, Config, Instance};
 use crate::model::{Address, Diagnostics, Holder, Reason, Recorded, Stored, Value};
-use crate::plan::{Held, PlanOptions};
+use crate::plan::{Held, Memo, PlanOptions};
 use crate::process::{Random as _, SystemClock, SystemRandom};
 use crate::store::{Loaded, Snapshot, StateError, StateFile};
 
@@ -150,7 +150,8 @@ pub async fn check(files: &Files, limits: Limits) -> anyhow::Result<Checked> {
         *instance = Arc::new(Instance { import: None, suspended: false, inputs, ..instance.as_ref().clone() });
     }
     let options = PlanOptions { namespace_value: wanted.namespace, ..PlanOptions::default() };
-    let plan = execute::plan(&engine, &Arc::new(config), &Recorded::default(), &options).await.plan;
+    let plan =
+        execute::plan(&engine, &Arc::new(config), &Recorded::default(), &options, &mut Memo::default()).await.plan;
     if let Some(providers) = engine.drivers.providers() {
         providers.close().await;
     }

@@ -13,7 +13,7 @@ use crate::graph::{self, ActionGraph};
 use crate::load::{self, Config, Drift};
 use crate::model::{Action, Address, Change, Diagnostic, Diagnostics, InstanceKey, Reason, Recorded, Severity, Value};
 use crate::plan::moves::Move;
-use crate::plan::{Held, Mode, Plan, PlanOptions, Refresh, RunningStep, select};
+use crate::plan::{Held, Memo, Mode, Plan, PlanOptions, Refresh, RunningStep, select};
 
 /// Desired and recorded state of one namespace.
 #[derive(Clone, Debug, Default)]
@@ -106,7 +106,7 @@ impl Situation {
             max_failed_creates: purpose.max_failed_creates,
             ..PlanOptions::default()
         };
-        let made = execute::plan(engine, &self.config, &self.recorded, &options).await;
+        let made = execute::plan(engine, &self.config, &self.recorded, &options, &mut Memo::default()).await;
         let Consulted { plan, config, moves, recorded } = made;
         require_known(&plan, planning, &moves)?;
         let (graph, warnings) =

@@ -19,6 +19,7 @@ mod planning;
 mod progress;
 mod recovery;
 mod resources;
+mod scope;
 mod settings;
 mod tracked;
 
@@ -42,6 +43,7 @@ use super::world::Shared;
 use crate::execute::Run;
 use crate::load::Interner;
 use crate::model::{Address, of_name};
+use crate::plan::Memo;
 
 /// How many things that happened are taken in before the world is looked at again: enough to keep up with fast steps,
 /// few enough to notice a wake-up within a millisecond.
@@ -70,6 +72,13 @@ pub struct NamespaceTask {
     plannings: JoinSet<Option<Planned>>,
     /// The names that plannings under way cover. They are disjoint.
     in_planning: BTreeSet<Arc<str>>,
+    /// Names that have joined a component that is being planned, or whose records are being moved: their turn comes after
+    /// that.
+    joining: BTreeSet<Arc<str>>,
+    /// Names whose last plan was outdated when it was there, since steps had gone on meanwhile.
+    overtaken: BTreeSet<Arc<str>>,
+    /// Names for which the run stands still while they are planned, and until when at the latest.
+    pauses: Vec<(Instant, BTreeSet<Arc<str>>)>,
     /// Plans that destroy something and wait until their component is quiet.
     deferred: Vec<Deferred>,
     /// Plans whose steps are not all over.
@@ -87,6 +96,8 @@ pub struct NamespaceTask {
     chores: JoinSet<Chore>,
     /// Resources whose marks were, or are being, taken off, by UID, so that it is asked for once.
     released: BTreeSet<Arc<str>>,
+    /// What providers said to plans about objects that wait to be made or changed.
+    memo: Memo,
     /// Objects that went missing lately.
     missing: drift::Missing,
     /// Records without a Resource.
@@ -125,6 +136,9 @@ impl NamespaceTask {
             timers: BTreeSet::new(),
             plannings: JoinSet::new(),
             in_planning: BTreeSet::new(),
+            joining: BTreeSet::new(),
+            overtaken: BTreeSet::new(),
+            pauses: Vec::new(),
             deferred: Vec::new(),
             adopted: Vec::new(),
             recoveries: JoinSet::new(),
@@ -135,6 +149,7 @@ impl NamespaceTask {
             settings: Settings::default(),
             chores: JoinSet::new(),
             released: BTreeSet::new(),
+            memo: Memo::default(),
             missing: drift::Missing::default(),
             abandoned: BTreeSet::new(),
             stopping: false,
@@ -163,7 +178,7 @@ impl NamespaceTask {
                     None => self.run_is_idle = true,
                 },
                 Some(planned) = self.plannings.join_next() => match planned {
-                    Ok(Some(planned)) => self.take_plan(&planned),
+                    Ok(Some(planned)) => self.take_plan(planned),
                     Ok(None) => {}
                     Err(error) => self.lost_plan(&error),
                 },
@@ -225,8 +240,9 @@ impl NamespaceTask {
         let gathered = self.plan_due(now);
         self.publish_changed(now);
         let settings = self.tend_settings(now);
+        let paused = self.end_long_pauses(now);
         let timer = self.timers.first().map(|(at, _)| *at);
-        [deferred, gathered, settings, timer].into_iter().flatten().min()
+        [deferred, gathered, settings, paused, timer].into_iter().flatten().min()
     }
 
     /// What the index has to say.
@@ -284,6 +300,7 @@ impl NamespaceTask {
         self.plannings.abort_all();
         self.inputs.stop();
         self.deferred.clear();
+        self.pauses.clear();
         self.timers.clear();
         self.run.stop();
         self.run_is_idle = false;

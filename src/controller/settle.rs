@@ -2,9 +2,11 @@
 //!
 //! Most changes start at once; events are gathered for a moment only, so that one `kubectl apply` of many objects is
 //! planned in few plans. What destroys something waits until its component is quiet, since the object that still
-//! needs it, or the second half of a rename, may be on its way.
+//! needs it, or the second half of a rename, may be on its way. And a component that has just been planned rests for a
+//! multiple of the time that this took: while a large one arrives and is made, something new is known of it all the
+//! time, and planning must not eat what making needs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,6 +19,11 @@ const QUIET: Duration = Duration::from_millis(100);
 /// No change waits longer than this, however busy its component is.
 const PATIENCE: Duration = Duration::from_secs(1);
 
+/// How much longer than it took to be planned a component rests before it is planned again.
+const REST: u32 = 3;
+/// No component rests longer than this, however slow whoever was asked is.
+const LONGEST_REST: Duration = Duration::from_millis(500);
+
 /// When a name was touched since it was last planned.
 #[derive(Clone, Copy, Debug)]
 struct Touched {
@@ -24,16 +31,28 @@ struct Touched {
     last: Instant,
 }
 
+/// A time in which nothing becomes due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sleep {
+    /// `None`: as long as nothing happens.
+    pub until: Option<Instant>,
+}
+
 /// The names that changed and were not acted on yet.
 #[derive(Debug, Default)]
 pub struct Settle {
     touched: BTreeMap<Arc<str>, Touched>,
+    /// Until when names are not planned again.
+    resting: BTreeMap<Arc<str>, Instant>,
+    /// Whoever looked last found nothing more to plan.
+    asleep: Option<Sleep>,
 }
 
 impl Settle {
     /// Something about the name has changed.
     pub fn touch(&mut self, name: &Arc<str>, now: Instant) {
         self.touched.entry(name.clone()).or_insert(Touched { first: now, last: now }).last = now;
+        self.asleep = None;
     }
 
     /// Takes a name off the list, unless it was touched again after `seen`: what happened until then is acted on.
@@ -68,19 +87,56 @@ impl Settle {
         self.touched.is_empty()
     }
 
-    /// The names that may be planned now, and when the next one may be.
-    pub fn due(&self, now: Instant) -> (Vec<Arc<str>>, Option<Instant>) {
-        let mut next: Option<Instant> = None;
-        let mut due = Vec::new();
-        for (name, touched) in &self.touched {
-            let at = touched.first + GATHER;
-            if at <= now {
-                due.push(name.clone());
-            } else {
-                next = Some(next.map_or(at, |next| next.min(at)));
-            }
+    /// A component whose planning took that long begins to rest.
+    pub fn rest(&mut self, component: &BTreeSet<Arc<str>>, took: Duration, now: Instant) {
+        let rest = took.saturating_mul(REST).min(LONGEST_REST);
+        if rest > GATHER {
+            self.rest_until(component, now + rest);
         }
-        (due, next)
+    }
+
+    /// Names rest until then: those that have joined a component that rests.
+    pub fn rest_until(&mut self, names: &BTreeSet<Arc<str>>, until: Instant) {
+        self.resting.extend(names.iter().map(|name| (name.clone(), until)));
+    }
+
+    /// Until when any of the names rests, if any does.
+    pub fn rests(&self, names: &BTreeSet<Arc<str>>, now: Instant) -> Option<Instant> {
+        if self.resting.is_empty() {
+            return None;
+        }
+        names.iter().find_map(|name| self.resting.get(name).copied().filter(|until| *until > now))
+    }
+
+    /// All that may be planned now is being planned, or waits for something other than time. Nobody needs to look again
+    /// before another name is due, which it gives, or is touched, or [`Self::wake`] is called: thousands of names may
+    /// wait, and each step that ends has somebody look.
+    pub fn sleep(&mut self, now: Instant) -> Option<Instant> {
+        let own = self.touched.keys().filter_map(|name| self.due_at(name));
+        let until = own.filter(|at| *at > now).min();
+        self.asleep = Some(Sleep { until });
+        until
+    }
+
+    /// What names waited for may have happened.
+    pub fn wake(&mut self) {
+        self.asleep = None;
+    }
+
+    /// The time in which nobody needs to look, if it is not over.
+    pub fn sleeps(&self, now: Instant) -> Option<Sleep> {
+        self.asleep.filter(|sleep| sleep.until.is_none_or(|until| until > now))
+    }
+
+    /// The names that may be planned now.
+    pub fn due(&mut self, now: Instant) -> BTreeSet<Arc<str>> {
+        self.resting.retain(|_, until| *until > now);
+        self.touched.keys().filter(|name| self.due_at(name) <= Some(now)).cloned().collect()
+    }
+
+    fn due_at(&self, name: &str) -> Option<Instant> {
+        let gathered = self.touched.get(name)?.first + GATHER;
+        Some(self.resting.get(name).map_or(gathered, |rested| gathered.max(*rested)))
     }
 
     /// When a plan over these names may destroy something.
@@ -105,8 +161,40 @@ mod tests {
         for at in 0..10 {
             settle.touch(&name, start + ms(at));
         }
-        assert_eq!(settle.due(start + ms(9)), (vec![], Some(start + ms(10))));
-        assert_eq!(settle.due(start + ms(10)).0, [name]);
+        assert_eq!((settle.due(start + ms(9)).len(), settle.sleep(start + ms(9))), (0, Some(start + ms(10))));
+        assert_eq!((settle.due(start + ms(10)).contains(&name), settle.sleep(start + ms(10))), (true, None));
+        assert_eq!(settle.sleeps(start + ms(500)), Some(Sleep { until: None }), "it is being planned");
+        settle.wake();
+        assert_eq!(settle.sleeps(start + ms(500)), None, "that is over, and it was touched meanwhile");
+    }
+
+    #[test]
+    fn a_component_rests_longer_than_it_was_planned_and_so_does_what_joins_it() {
+        let (mut settle, start) = (Settle::default(), Instant::now());
+        let (a, b, c): (Arc<str>, Arc<str>, Arc<str>) = (Arc::from("a"), Arc::from("b"), Arc::from("c"));
+        settle.rest(&[a.clone(), b.clone()].into(), ms(40), start);
+        settle.rest(&[c.clone()].into(), ms(2), start);
+        for name in [&a, &c] {
+            settle.touch(name, start);
+        }
+        assert_eq!(
+            settle.due(start + ms(10)),
+            [c.clone()].into(),
+            "what was planned in no time is planned again at once"
+        );
+        let rested = Some(start + ms(120));
+        assert_eq!(settle.sleep(start + ms(10)), rested);
+        assert_eq!(settle.sleeps(start + ms(119)), Some(Sleep { until: rested }));
+        assert_eq!(settle.sleeps(start + ms(120)), None);
+        let until = settle.rests(&[c.clone(), b].into(), start + ms(10));
+        assert_eq!(until, Some(start + ms(120)), "a new name is found to belong to the component");
+        settle.rest_until(&[c.clone()].into(), start + ms(120));
+        assert!(settle.due(start + ms(119)).is_empty());
+        assert_eq!(settle.due(start + ms(120)), [a.clone(), c].into());
+        assert_eq!(settle.rests(&[a.clone()].into(), start + ms(120)), None);
+        // Whoever was asked took a minute; a change is acted on within a second all the same.
+        settle.rest(&[a].into(), Duration::from_mins(1), start);
+        assert_eq!(settle.due(start + ms(500)).len(), 2);
     }
 
     #[test]

@@ -67,11 +67,17 @@ pub struct Consulted {
     pub recorded: Option<Recorded>,
 }
 
-/// Makes a plan, asking drivers as parallel as dependencies and limits allow. Nothing is changed anywhere.
-pub async fn plan(engine: &Engine, config: &Arc<Config>, recorded: &Recorded, options: &PlanOptions) -> Consulted {
+/// Makes a plan, asking drivers as parallel as dependencies and limits allow. Nothing is changed anywhere. `memo` has what
+/// providers said to earlier plans, and afterwards what they said to this one.
+pub async fn plan(
+    engine: &Engine,
+    config: &Arc<Config>,
+    recorded: &Recorded,
+    options: &PlanOptions,
+    memo: &mut Memo,
+) -> Consulted {
     prepare(engine, config, recorded).await;
     let mut config = Arc::clone(config);
-    let mut memo = config.families.values().any(|family| family.is_evaluated()).then(Memo::default);
     let mut takeovers = Takeovers::new();
     loop {
         let Moves { moves, held, diagnostics, questions } = moves::find(&config, recorded, options, &takeovers);
@@ -88,8 +94,9 @@ pub async fn plan(engine: &Engine, config: &Arc<Config>, recorded: &Recorded, op
         }
         let now = after.as_ref().unwrap_or(recorded);
         let mut planner = Planner::new(&config, now, &options, &engine.drivers);
-        drive(engine, &config, now, &mut planner, memo.as_mut()).await;
+        drive(engine, &config, now, &mut planner, memo).await;
         if planner.expansions().is_empty() {
+            memo.end_plan();
             let mut plan = planner.finish();
             plan.diagnostics.extend(diagnostics);
             return Consulted { plan, config, moves, recorded: after };
@@ -127,26 +134,21 @@ async fn prepare(engine: &Engine, config: &Config, recorded: &Recorded) {
 }
 
 /// Asks until nothing is left to ask.
-async fn drive(
-    engine: &Engine,
-    config: &Config,
-    recorded: &Recorded,
-    planner: &mut Planner<'_>,
-    mut memo: Option<&mut Memo>,
-) {
+async fn drive(engine: &Engine, config: &Config, recorded: &Recorded, planner: &mut Planner<'_>, memo: &mut Memo) {
+    let begins_anew = config.families.values().any(|family| family.is_evaluated());
     let mut open: FuturesUnordered<Answer<'_>> = FuturesUnordered::new();
-    let mut questions: BTreeMap<AskId, (Address, Question)> = BTreeMap::new();
+    let mut kept: BTreeMap<AskId, Ask> = BTreeMap::new();
     loop {
         let mut asked = false;
         let mut replies = Vec::new();
         for ask in planner.ready() {
             asked = true;
-            if let Some(memo) = memo.as_deref() {
+            if begins_anew || Memo::outlives_plan(&ask) {
                 if let Some(reply) = memo.recall(&ask) {
                     planner.answer(ask.id, reply);
                     continue;
                 }
-                questions.insert(ask.id, (ask.address.clone(), ask.question.clone()));
+                kept.insert(ask.id, ask.clone());
             }
             let mut answer: Answer<'_> = Box::pin(answer(engine, config, recorded, ask));
             // Built-in drivers reply at once; only what has to wait goes through the set.
@@ -163,8 +165,8 @@ async fn drive(
             }
         }
         for (id, reply) in replies {
-            if let (Some(memo), Some((address, question))) = (memo.as_deref_mut(), questions.remove(&id)) {
-                memo.keep(address, question, reply.clone());
+            if let Some(ask) = kept.remove(&id) {
+                memo.keep(ask, reply.clone(), engine.clock.now());
             }
             planner.answer(id, reply);
         }

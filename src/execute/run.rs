@@ -34,6 +34,10 @@ pub struct Run {
     running: BTreeMap<Step, Running>,
     tasks: JoinSet<Ended>,
     events: VecDeque<Progress>,
+    /// Names of objects that a plan is being made for: none of their steps starts meanwhile.
+    paused: BTreeSet<Arc<str>>,
+    /// What has ended of these, and was not taken in.
+    held_back: Vec<Ended>,
     stopped: bool,
 }
 
@@ -86,6 +90,15 @@ enum Ended {
     Swept(Address, Result<(), JournalError>),
 }
 
+impl Ended {
+    fn address(&self) -> &Address {
+        match self {
+            Self::Step(end) => &end.step.address,
+            Self::Swept(address, _) => address,
+        }
+    }
+}
+
 impl Run {
     /// A run with nothing to do, over the records of one namespace.
     pub fn new(engine: Arc<Engine>, records: Recorded) -> Self {
@@ -99,6 +112,8 @@ impl Run {
             running: BTreeMap::new(),
             tasks: JoinSet::new(),
             events: VecDeque::new(),
+            paused: BTreeSet::new(),
+            held_back: Vec::new(),
             stopped: false,
         }
     }
@@ -167,7 +182,23 @@ impl Run {
 
     /// Whether nothing is running and nothing waits.
     pub fn is_idle(&self) -> bool {
-        self.tasks.is_empty() && self.batches.is_empty() && self.events.is_empty()
+        self.tasks.is_empty() && self.batches.is_empty() && self.events.is_empty() && self.held_back.is_empty()
+    }
+
+    /// Stands still for some objects, so that a plan that is made now can be adopted: no step of theirs starts, and what
+    /// ends is taken in later. Running calls go on, and what they come to is recorded.
+    pub fn pause(&mut self, names: &BTreeSet<Arc<str>>) {
+        if !self.stopped {
+            self.paused.extend(names.iter().cloned());
+        }
+    }
+
+    /// Goes on with these objects, and takes in what has ended meanwhile. Then `next` is to be called again.
+    pub fn resume(&mut self, names: &BTreeSet<Arc<str>>) {
+        self.paused.retain(|name| !names.contains(name));
+        for ended in std::mem::take(&mut self.held_back) {
+            self.take(Ok(ended));
+        }
     }
 
     /// Takes a new plan for the objects of a scope (which must include all that `touching` names): steps that have
@@ -247,6 +278,8 @@ impl Run {
     /// No step starts from now on, whatever is adopted later; those waiting are skipped. Running calls go on.
     pub fn stop(&mut self) {
         self.stopped = true;
+        let paused = std::mem::take(&mut self.paused);
+        self.resume(&paused);
         let turn_came = std::mem::take(&mut self.ready);
         let mut skipped: Vec<Step> =
             turn_came.into_iter().filter_map(|(id, node)| Some(self.batches.get(&id)?.step(node).clone())).collect();
@@ -290,7 +323,7 @@ impl Run {
             }
             let Some(batch) = self.batches.get(&id) else { continue };
             let step = batch.step(node);
-            if self.is_running(&step.address) {
+            if self.paused.contains(&step.address.name) || self.is_running(&step.address) {
                 waiting.push_back((id, node));
                 continue;
             }
@@ -335,6 +368,7 @@ impl Run {
 
     fn take(&mut self, ended: Result<Ended, tokio::task::JoinError>) {
         match ended {
+            Ok(ended) if self.paused.contains(&ended.address().name) => self.held_back.push(ended),
             Ok(Ended::Step(end)) => self.finish(*end),
             Ok(Ended::Swept(address, Ok(()))) => drop(self.records.remove(&address)),
             // An empty record that could not be removed does no harm; the next plan tries again.

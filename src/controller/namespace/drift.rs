@@ -13,10 +13,13 @@ use crate::controller::world::Shared;
 use crate::driver::Watched;
 use crate::load::DriftAction;
 use crate::model::{Address, Drift, Recorded};
-use crate::plan::{Configuration, Others};
+use crate::plan::{Configuration, Others, PlanOptions};
 
 /// A plan that reads no more objects than these cannot find a mass disappearance by itself.
 const FEW: usize = 5;
+
+/// What part of its interval an object is read early, to be read together with others of its component.
+const TOGETHER: u32 = 20;
 
 /// Before an object that was destroyed is made anew, others that go with it have this long to be noticed.
 const GONE_TOGETHER: Duration = Duration::from_secs(1);
@@ -139,6 +142,20 @@ impl NamespaceTask {
         tracing::debug!(namespace = &**self.shared.name(), %address, gone, ?wait, "changed by somebody else");
         tracked.noticed_at = Some(at);
         self.timers.insert((at, address.clone()));
+    }
+
+    /// Objects whose time to be read comes soon are read together with those whose time has come, since whatever is read
+    /// has its whole component planned.
+    pub(super) fn read_together(&self, now: Instant, options: &mut PlanOptions, due: &mut BTreeSet<Address>) {
+        let is_unread = |address: &Address| self.tracked.get(address).is_some_and(|tracked| tracked.unread);
+        if !due.iter().any(is_unread) {
+            return;
+        }
+        let comes_soon = |address: &Address| {
+            let tracked = self.tracked.get(address).filter(|tracked| tracked.watched.is_none())?;
+            Some(tracked.read_at? <= now + tracked.read_interval / TOGETHER)
+        };
+        due.extend(options.settled.extract_if(.., |address| comes_soon(address) == Some(true)));
     }
 
     /// An object whose changes are seen need not be read at its interval.

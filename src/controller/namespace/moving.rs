@@ -32,7 +32,7 @@ impl NamespaceTask {
     pub(super) fn start_moves(&mut self, part: &Part, moves: Vec<Move>, now: Instant) {
         let involved = self.involved(&part.addresses, &moves);
         if self.is_outdated(part, now) || involved.iter().any(|address| self.run.is_running(address)) {
-            return part.names.iter().for_each(|name| self.settle.touch(name, now));
+            return self.plan_again(part, now);
         }
         self.run.withdraw(&part.addresses);
         let mut index = self.shared.index();
@@ -67,6 +67,7 @@ impl NamespaceTask {
         let Moved { names, moves, involved, records, outcome } = moved;
         let now = Instant::now();
         self.moving.retain(|name| !names.contains(name));
+        self.joining.clear();
         for address in &involved {
             let own = records.get(address);
             match own {

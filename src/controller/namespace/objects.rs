@@ -138,6 +138,7 @@ impl NamespaceTask {
             return;
         }
         self.missing.forget(address);
+        self.memo.forget(address);
         self.run.forget_reading(address);
         if let Some(mut tracked) = self.tracked.remove(address) {
             super::drift::end_watch(&self.context, &self.shared, address, &mut tracked);

@@ -8,35 +8,25 @@ use jiff::Timestamp;
 use tokio::time::Instant;
 
 use super::NamespaceTask;
+use super::scope::Scope;
 use crate::controller::context::Context;
 use crate::controller::guard::Guard;
 use crate::controller::index::Index;
 use crate::execute::{self, Adoption, Consulted, Engine};
 use crate::graph;
-use crate::load::{self, Config};
+use crate::load::Config;
 use crate::model::{Action, Address, Reason, Recorded, Step, Version, of_name};
 use crate::plan::moves::Move;
-use crate::plan::{Held, Plan, PlanOptions, Refresh, RunningStep};
+use crate::plan::{Held, Memo, Plan, PlanOptions, Refresh, RunningStep};
 
-/// How many names one planning covers at most (a component is never split): planning many components together costs
-/// less than each alone, and a slow driver should not keep all the others waiting. For the same reason only components
-/// that use the same providers are planned together: one that hangs holds up its own.
-const TOGETHER: usize = 256;
 /// How often destroys are looked at again while they are held because of the CRD.
 const CRD_AGAIN: Duration = Duration::from_secs(15);
 /// How often destroys are looked at again while Resources are listed anew: a page takes about that long.
 const RELISTED_AGAIN: Duration = Duration::from_millis(100);
+/// For so long at most steps stand still for a plan: whoever is asked may be slow.
+const PAUSE: Duration = Duration::from_secs(1);
 /// Replacements that may fail in a row before they are given up.
 const MAX_FAILED_CREATES: u32 = 3;
-
-/// What one planning is about.
-struct Scope {
-    names: BTreeSet<Arc<str>>,
-    /// The components that `names` fall into.
-    components: Vec<BTreeSet<Arc<str>>>,
-    /// Providers are asked, which may take long.
-    asks_providers: bool,
-}
 
 /// A plan, and the situation that it was made for.
 pub(super) struct Planned {
@@ -48,6 +38,7 @@ pub(super) struct Planned {
     addresses: BTreeSet<Address>,
     fingerprints: BTreeMap<Address, u64>,
     options: PlanOptions,
+    memo: Memo,
     plan: Plan,
     moves: Vec<Move>,
     began: Instant,
@@ -55,7 +46,7 @@ pub(super) struct Planned {
 
 /// A part of a plan that waits until its component is quiet.
 pub(super) struct Deferred {
-    part: Part,
+    pub(super) part: Part,
     at: Instant,
 }
 
@@ -69,91 +60,14 @@ pub(super) struct Part {
     pub(super) fingerprints: BTreeMap<Address, u64>,
     pub(super) plan: Plan,
     namespace: crate::model::Value,
-    began: Instant,
+    pub(super) began: Instant,
     destroys: bool,
 }
 
 impl NamespaceTask {
-    /// Starts planning of what is due; gives the time at which more will be.
-    pub(super) fn plan_due(&mut self, now: Instant) -> Option<Instant> {
-        let (due, next) = self.settle.due(now);
-        // What a plan covers that only waits for quiet is planned again when something is new, and not before.
-        let covered = |name: &Arc<str>| self.deferred.iter().any(|deferred| self.waits_for_quiet(&deferred.part, name));
-        let mut waiting: BTreeSet<Arc<str>> = due.into_iter().filter(|name| !covered(name)).collect();
-        while let Some(scope) = self.next_scope(&mut waiting) {
-            self.start_planning(scope, now);
-        }
-        next
-    }
-
-    fn waits_for_quiet(&self, part: &Part, name: &Arc<str>) -> bool {
-        part.names.contains(name) && !part.names.iter().any(|name| self.settle.touched_after(name, part.began))
-    }
-
-    /// Takes whole components off `waiting`, as many as may be planned together. A component that is being planned
-    /// stays on the list of the settle window, and its turn comes when that plan is there.
-    fn next_scope(&self, waiting: &mut BTreeSet<Arc<str>>) -> Option<Scope> {
-        let mut scope = Scope { names: BTreeSet::new(), components: Vec::new(), asks_providers: false };
-        let mut providers = None;
-        let mut others = BTreeSet::new();
-        while scope.names.len() < TOGETHER
-            && let Some(name) = waiting.pop_first()
-        {
-            if self.in_planning.contains(&name) || self.moving.contains(&name) {
-                continue;
-            }
-            let component = self.whole_component(name.clone());
-            let own = self.providers_of(&component);
-            if *providers.get_or_insert_with(|| own.clone()) != own {
-                others.insert(name);
-                continue;
-            }
-            scope.asks_providers = !own.is_empty();
-            for name in &component {
-                waiting.remove(name);
-            }
-            if component.is_disjoint(&self.in_planning) && component.is_disjoint(&self.moving) {
-                scope.names.extend(component.iter().cloned());
-                scope.components.push(component);
-            }
-        }
-        waiting.append(&mut others);
-        (!scope.components.is_empty()).then_some(scope)
-    }
-
-    /// The settings of providers that the objects of some names are, or were, managed under, by name.
-    fn providers_of(&self, names: &BTreeSet<Arc<str>>) -> BTreeSet<Arc<str>> {
-        let index = self.shared.index();
-        let mut all = BTreeSet::new();
-        for name in names {
-            let wanted = index.instance(name).filter(|wanted| !load::BUILT_IN.contains(&&*wanted.type_name));
-            all.extend(wanted.map(|wanted| load::config_name(&wanted)));
-            for (_, stored) in of_name(self.run.records(), name) {
-                let objects = stored.record.current.iter().chain(stored.record.deposed.values());
-                all.extend(objects.filter_map(|object| Some(object.provider.as_ref()?.name.clone())));
-            }
-        }
-        all
-    }
-
-    /// The component as of now, with all that a plan under way has joined to it.
-    fn whole_component(&self, name: Arc<str>) -> BTreeSet<Arc<str>> {
-        let index = self.shared.index();
-        let mut names = index.component([name]);
-        loop {
-            let addresses = self.addresses(&index, &names);
-            let touching = self.run.touching(&addresses);
-            let more: BTreeSet<Arc<str>> = touching.into_iter().map(|address| address.name).collect();
-            if more.is_subset(&names) {
-                return names;
-            }
-            names = index.component(names.union(&more).cloned());
-        }
-    }
-
     /// Every object of these names: wanted, recorded as the watch knows it, recorded as the run knows it, or planned
     /// before. Which instances of a family are wanted besides is known only when it is planned.
-    fn addresses(&self, index: &Index, names: &BTreeSet<Arc<str>>) -> BTreeSet<Address> {
+    pub(super) fn addresses(&self, index: &Index, names: &BTreeSet<Arc<str>>) -> BTreeSet<Address> {
         let mut all = BTreeSet::new();
         for name in names {
             let instance = index.instance(name).filter(|instance| instance.repetition.is_none());
@@ -166,8 +80,9 @@ impl NamespaceTask {
         all
     }
 
-    fn start_planning(&mut self, scope: Scope, now: Instant) {
+    pub(super) fn start_planning(&mut self, scope: Scope, now: Instant) {
         self.drop_deferred(&scope.names);
+        self.pause_if_overtaken(&scope.names, now);
         self.start_recoveries(&scope.names, now);
         let shared = self.shared.clone();
         let index = shared.index();
@@ -194,8 +109,11 @@ impl NamespaceTask {
         for address in &addresses {
             self.describe(address, &index, &config, fingerprints[address], now, &mut options, &mut due);
         }
+        self.read_together(now, &mut options, &mut due);
         drop(index);
         options.others = self.missing.others(self.run.records(), &addresses, &due, now);
+        let mut memo = self.memo.take(&scope.names, self.context.engine.clock.now());
+        due.iter().for_each(|address| memo.forget(address));
         options.refresh = Refresh::Due(due);
         self.in_planning.extend(scope.names.iter().cloned());
         let planned = Planned {
@@ -206,6 +124,7 @@ impl NamespaceTask {
             config,
             fingerprints,
             options,
+            memo,
             plan: Plan::default(),
             moves: Vec::new(),
             began: now,
@@ -258,14 +177,14 @@ impl NamespaceTask {
     }
 
     /// Takes a finished plan: what may start is adopted, what must wait until its component is quiet is put aside.
-    pub(super) fn take_plan(&mut self, planned: &Planned) {
-        for name in &planned.scope.names {
-            self.in_planning.remove(name);
-        }
+    pub(super) fn take_plan(&mut self, mut planned: Planned) {
+        self.no_longer_in_planning(&planned.scope.names);
         if self.stopping {
             return;
         }
-        self.context.metrics.planned(planned.began.elapsed());
+        self.memo.put_back(std::mem::take(&mut planned.memo));
+        let took = planned.began.elapsed();
+        self.context.metrics.planned(took);
         let now = Instant::now();
         let (mut calm, mut harsh) = (BTreeSet::new(), Vec::new());
         let relisting = self.relisted_at(now);
@@ -291,6 +210,46 @@ impl NamespaceTask {
         if !calm.is_empty() {
             self.adopt_or_plan_again(planned.part(calm, false), now);
         }
+        let Scope { names, components, .. } = &planned.scope;
+        let share = took / u32::try_from(components.len()).unwrap_or(u32::MAX).max(1);
+        for component in components.iter().filter(|component| component.is_disjoint(&self.overtaken)) {
+            self.settle.rest(component, share, now);
+        }
+        self.resume(names);
+    }
+
+    fn no_longer_in_planning(&mut self, names: &BTreeSet<Arc<str>>) {
+        self.in_planning.retain(|name| !names.contains(name));
+        self.joining.clear();
+        self.settle.wake();
+    }
+
+    /// While steps follow one another quickly, each plan is outdated when it is there. After the first such plan, when
+    /// whoever was slow to answer has answered, they stand still for a moment.
+    fn pause_if_overtaken(&mut self, names: &BTreeSet<Arc<str>>, now: Instant) {
+        if !self.overtaken.is_disjoint(names) {
+            self.overtaken.retain(|name| !names.contains(name));
+            self.run.pause(names);
+            self.pauses.push((now + PAUSE, names.clone()));
+        }
+    }
+
+    /// Lets steps go on that stand still for too long; gives when to look again.
+    pub(super) fn end_long_pauses(&mut self, now: Instant) -> Option<Instant> {
+        let over: Vec<_> = self.pauses.extract_if(.., |(until, _)| *until <= now).collect();
+        for (_, names) in over {
+            self.run.resume(&names);
+            self.run_is_idle = false;
+        }
+        self.pauses.iter().map(|(until, _)| *until).min()
+    }
+
+    fn resume(&mut self, names: &BTreeSet<Arc<str>>) {
+        let over: Vec<_> = self.pauses.extract_if(.., |(_, paused)| !paused.is_disjoint(names)).collect();
+        for (_, names) in over {
+            self.run.resume(&names);
+            self.run_is_idle = false;
+        }
     }
 
     /// A planning that panicked: its names are planned again, after a pause, since they are likely to panic again.
@@ -300,7 +259,10 @@ impl NamespaceTask {
         }
         tracing::error!(namespace = &**self.shared.name(), %error, "planning failed by a fault of Purlin");
         let at = Instant::now() + Duration::from_secs(30);
-        for name in std::mem::take(&mut self.in_planning) {
+        let names = std::mem::take(&mut self.in_planning);
+        self.no_longer_in_planning(&names);
+        self.resume(&names);
+        for name in names {
             self.settle.clear(&name, Instant::now());
             let address = Address::single(name);
             self.tracked.entry(address.clone()).or_default().retry_at = Some(at);
@@ -338,10 +300,7 @@ impl NamespaceTask {
 
     fn adopt_or_plan_again(&mut self, part: Part, now: Instant) {
         if self.is_outdated(&part, now) {
-            for name in &part.names {
-                self.settle.touch(name, now);
-            }
-            return;
+            return self.plan_again(&part, now);
         }
         let (graph, warnings) = graph::build(&part.plan, &part.config, &self.recorded(&part), &part.running);
         let mut plan = part.plan.clone();
@@ -357,10 +316,8 @@ impl NamespaceTask {
             running: part.running.clone(),
         };
         if self.run.adopt(adoption).is_err() {
-            for name in &part.names {
-                self.settle.touch(name, now);
-            }
-            return;
+            self.overtaken.extend(part.names.iter().cloned());
+            return self.plan_again(&part, now);
         }
         self.run_is_idle = false;
         for name in &part.names {
@@ -373,12 +330,26 @@ impl NamespaceTask {
     /// was right a moment ago, and they are planned next. But nothing is destroyed while a newer wish is known,
     /// unless wishes keep coming for too long.
     pub(super) fn is_outdated(&self, part: &Part, now: Instant) -> bool {
-        let records = part.addresses.iter().any(|address| {
-            self.run.records().get(address).map(|stored| stored.version) != part.versions.get(address).copied()
-        });
         let newer = part.names.iter().any(|name| self.settle.touched_after(name, part.began));
         let patient = !self.settle.out_of_patience(part.names.iter(), now);
-        records || (part.destroys && newer && patient)
+        self.is_overtaken(part) || (part.destroys && newer && patient)
+    }
+
+    /// Whether records have changed since.
+    fn is_overtaken(&self, part: &Part) -> bool {
+        part.addresses.iter().any(|address| {
+            self.run.records().get(address).map(|stored| stored.version) != part.versions.get(address).copied()
+        })
+    }
+
+    /// A plan that is of no use any more.
+    pub(super) fn plan_again(&mut self, part: &Part, now: Instant) {
+        if self.is_overtaken(part) {
+            self.overtaken.extend(part.names.iter().cloned());
+        }
+        for name in &part.names {
+            self.settle.touch(name, now);
+        }
     }
 
     fn recorded(&self, part: &Part) -> Recorded {
@@ -425,13 +396,13 @@ impl Planned {
     async fn make(mut self, engine: &Engine, guard: &Guard, recorded: &Recorded) -> Self {
         let wanted = self.config.clone();
         Consulted { plan: self.plan, config: self.config, moves: self.moves, .. } =
-            execute::plan(engine, &wanted, recorded, &self.options).await;
+            execute::plan(engine, &wanted, recorded, &self.options, &mut self.memo).await;
         if destroys(&self.plan, &self.scope.names)
             && let Some(held) = guard.holds().await
         {
             self.options.hold_destroys = Some(held);
             Consulted { plan: self.plan, config: self.config, moves: self.moves, .. } =
-                execute::plan(engine, &wanted, recorded, &self.options).await;
+                execute::plan(engine, &wanted, recorded, &self.options, &mut self.memo).await;
         }
         // Instances are known by name only now.
         self.addresses.extend(self.plan.changes.iter().map(|change| change.address.clone()));

@@ -98,6 +98,7 @@ impl NamespaceTask {
         if at_rest {
             tracked.failures = 0;
             tracked.settled = part.fingerprints.get(address).copied();
+            self.memo.forget(address);
         }
         if let Some(at) = reason.and_then(|reason| self.again_at(address, reason, now)) {
             self.tracked.entry(address.clone()).or_default().retry_at = Some(at);
@@ -210,6 +211,8 @@ impl NamespaceTask {
     /// Leaves a failed object alone for a while, or until something changes; and reads its record anew, which somebody
     /// else may have written.
     pub(super) fn hold_failed(&mut self, address: &Address, held: Held, retryable: bool, now: Instant) {
+        // What was planned may be why.
+        self.memo.forget(address);
         let fingerprint = self.shared.index().fingerprint(address);
         let draw = self.context.engine.random.number();
         let tracked = self.tracked.entry(address.clone()).or_default();
@@ -343,6 +346,7 @@ impl NamespaceTask {
                 };
                 if same && !is_blocked && !tracked.has_trouble() && !self.settle.contains(&address.name) {
                     tracked.settled = Some(index.fingerprint_of(address, *fingerprint));
+                    self.memo.forget(address);
                     tracked.failures = 0;
                     tracked.hold = None;
                     tracked.forget_values();

@@ -10,7 +10,7 @@ use purlin::execute::{self, Adoption, Consulted, Engine, HolderState, Limits, Pr
 use purlin::graph;
 use purlin::load::{Config, ImportRequest, Instance};
 use purlin::model::{Action, Address, Diagnostics, Holder, Operation, Reason, Recorded, Stored};
-use purlin::plan::{Held, Mode, Plan, PlanOptions, Refresh};
+use purlin::plan::{Held, Memo, Mode, Plan, PlanOptions, Refresh};
 use purlin::process::Clock as _;
 use purlin::store::memory::{Hook, MemoryJournal, Moment, Point, Verdict};
 
@@ -429,7 +429,11 @@ impl History {
             let is_saved = can_be_saved && self.dice.chance(trouble.saved);
             let made = match is_saved {
                 true => self.plan_through_a_file(&config, &recorded, &options).await?,
-                false => self.crash.clone().survive(execute::plan(engine, &config, &recorded, &options)).await,
+                false => {
+                    let mut memo = Memo::default();
+                    let planned = execute::plan(engine, &config, &recorded, &options, &mut memo);
+                    self.crash.clone().survive(planned).await
+                }
             };
             let Some(made) = made else { return Ok(None) };
             let Consulted { plan, config, moves, recorded: moved } = made;

@@ -91,6 +91,8 @@ pub(super) struct Options {
     pub cluster: bool,
     pub deleting: Vec<Address>,
     pub show_values: bool,
+    /// What runs ends while the new plan is made, for which the run stands still.
+    pub paused: bool,
 }
 
 pub(super) fn parse(text: &str) -> Result<Scenario, String> {
@@ -145,6 +147,7 @@ impl Round {
                 ("cluster", "") => options.cluster = true,
                 ("deleting", value) => options.deleting.push(address(value)?),
                 ("show", "values") => options.show_values = true,
+                ("paused", "") => options.paused = true,
                 _ => return Err(format!("unknown option `{line}`")),
             }
         }

@@ -11,7 +11,7 @@ use purlin::execute::{self, Adoption, Consulted, Engine, HolderState, Limits, Ru
 use purlin::graph;
 use purlin::load::Loaded;
 use purlin::model::{Address, Holder, ObjectStatus, Recorded, Value};
-use purlin::plan::{Held, Mode, PlanOptions, Refresh};
+use purlin::plan::{Held, Memo, Mode, PlanOptions, Refresh};
 use purlin::process::Random as _;
 use purlin::store::memory::{MemoryJournal, Point, Verdict};
 
@@ -128,18 +128,22 @@ impl Stage {
         let mut sections = Sections::new();
         if round.start.is_meanwhile() {
             let Some(going) = process.as_mut() else { return Err("nothing is under way".into()) };
-            if round.start == Start::MeanwhileStop {
+            let gates = std::mem::take(&mut self.gates);
+            if options.paused {
+                let running = going.run.running(|_| true);
+                let names = running.into_iter().map(|running| running.step.address.name).collect();
+                going.run.pause(&names);
+                self.release(&gates).await;
+                self.run(going).await;
+                self.tape.note("a new plan is made");
+                self.plan_anew(going, &options, &mut sections).await?;
+                going.run.resume(&names);
+            } else if round.start == Start::MeanwhileStop {
                 going.run.stop();
             } else {
                 self.plan_anew(going, &options, &mut sections).await?;
             }
-            for (number, gate) in std::mem::take(&mut self.gates).iter().enumerate() {
-                // One call goes on after the other, so that they always end in the same order.
-                if number > 0 {
-                    quiet().await;
-                }
-                self.world.release(gate);
-            }
+            self.release(&gates).await;
         } else {
             *process = self.start_process(&options, faults, &mut sections).await?;
             if let Some(going) = process.as_mut() {
@@ -162,6 +166,16 @@ impl Stage {
             sections.push(("world", self.told_world()));
         }
         Ok(sections)
+    }
+
+    /// Lets held calls go on, one after the other, so that they always end in the same order.
+    async fn release(&self, gates: &BTreeSet<String>) {
+        for (number, gate) in gates.iter().enumerate() {
+            if number > 0 {
+                quiet().await;
+            }
+            self.world.release(gate);
+        }
     }
 
     /// What happens before the round; gives the faults of the journal.
@@ -315,7 +329,8 @@ impl Stage {
         scope = run.touching(&scope);
         let running = run.running(|address| scope.contains(address));
         let planning = plan_options(options, &process.held, running.clone(), namespace.clone(), self.dice.number());
-        let planned = execute::plan(&process.engine, &config, run.records(), &planning);
+        let mut memo = Memo::default();
+        let planned = execute::plan(&process.engine, &config, run.records(), &planning, &mut memo);
         let Some(made) = self.survive(planned).await else {
             return Err("it crashed while it planned".into());
         };

@@ -1,0 +1,118 @@
+//! What is planned next: names that are due, with all that is connected to them.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use tokio::time::Instant;
+
+use super::NamespaceTask;
+use super::planning::Part;
+use crate::controller::settle::Sleep;
+use crate::load;
+use crate::model::of_name;
+
+/// How many names one planning covers at most (a component is never split): planning many components together costs
+/// less than each alone, and a slow driver should not keep all the others waiting. For the same reason only components
+/// that use the same providers are planned together: one that hangs holds up its own.
+const TOGETHER: usize = 256;
+/// What one planning is about.
+pub(super) struct Scope {
+    pub(super) names: BTreeSet<Arc<str>>,
+    /// The components that `names` fall into.
+    pub(super) components: Vec<BTreeSet<Arc<str>>>,
+    /// Providers are asked, which may take long.
+    pub(super) asks_providers: bool,
+}
+
+impl NamespaceTask {
+    /// Starts planning of what is due; gives the time at which more will be.
+    pub(super) fn plan_due(&mut self, now: Instant) -> Option<Instant> {
+        if let Some(Sleep { until }) = self.settle.sleeps(now) {
+            return until;
+        }
+        let mut waiting = self.settle.due(now);
+        // What a plan covers that only waits for quiet is planned again when something is new, and not before.
+        let covered = |name: &Arc<str>| self.deferred.iter().any(|deferred| self.waits_for_quiet(&deferred.part, name));
+        waiting.retain(|name| !covered(name));
+        while let Some(scope) = self.next_scope(&mut waiting, now) {
+            self.start_planning(scope, now);
+        }
+        self.settle.sleep(now)
+    }
+
+    fn waits_for_quiet(&self, part: &Part, name: &Arc<str>) -> bool {
+        part.names.contains(name) && !part.names.iter().any(|name| self.settle.touched_after(name, part.began))
+    }
+
+    /// Takes whole components off `waiting`, as many as may be planned together. A component that is being planned, or
+    /// rests, stays on the list of the settle window, and its turn comes after that.
+    fn next_scope(&mut self, waiting: &mut BTreeSet<Arc<str>>, now: Instant) -> Option<Scope> {
+        let mut scope = Scope { names: BTreeSet::new(), components: Vec::new(), asks_providers: false };
+        let mut providers = None;
+        let mut others = BTreeSet::new();
+        while scope.names.len() < TOGETHER
+            && let Some(name) = waiting.pop_first()
+        {
+            if [&self.in_planning, &self.moving, &self.joining].iter().any(|busy| busy.contains(&name)) {
+                continue;
+            }
+            let component = self.whole_component(name.clone());
+            if self.is_put_off(&component, now) {
+                component.iter().for_each(|name| _ = waiting.remove(name));
+                continue;
+            }
+            let own = self.providers_of(&component);
+            if *providers.get_or_insert_with(|| own.clone()) != own {
+                others.insert(name);
+                continue;
+            }
+            scope.asks_providers = !own.is_empty();
+            component.iter().for_each(|name| _ = waiting.remove(name));
+            scope.names.extend(component.iter().cloned());
+            scope.components.push(component);
+        }
+        waiting.append(&mut others);
+        (!scope.components.is_empty()).then_some(scope)
+    }
+
+    /// Whether a component is being planned, or rests. What has joined it since waits with it.
+    fn is_put_off(&mut self, component: &BTreeSet<Arc<str>>, now: Instant) -> bool {
+        if !component.is_disjoint(&self.in_planning) || !component.is_disjoint(&self.moving) {
+            self.joining.extend(component.iter().cloned());
+            return true;
+        }
+        let Some(until) = self.settle.rests(component, now) else { return false };
+        self.settle.rest_until(component, until);
+        true
+    }
+
+    /// The settings of providers that the objects of some names are, or were, managed under, by name.
+    fn providers_of(&self, names: &BTreeSet<Arc<str>>) -> BTreeSet<Arc<str>> {
+        let index = self.shared.index();
+        let mut all = BTreeSet::new();
+        for name in names {
+            let wanted = index.instance(name).filter(|wanted| !load::BUILT_IN.contains(&&*wanted.type_name));
+            all.extend(wanted.map(|wanted| load::config_name(&wanted)));
+            for (_, stored) in of_name(self.run.records(), name) {
+                let objects = stored.record.current.iter().chain(stored.record.deposed.values());
+                all.extend(objects.filter_map(|object| Some(object.provider.as_ref()?.name.clone())));
+            }
+        }
+        all
+    }
+
+    /// The component as of now, with all that a plan under way has joined to it.
+    fn whole_component(&self, name: Arc<str>) -> BTreeSet<Arc<str>> {
+        let index = self.shared.index();
+        let mut names = index.component([name]);
+        loop {
+            let addresses = self.addresses(&index, &names);
+            let touching = self.run.touching(&addresses);
+            let more: BTreeSet<Arc<str>> = touching.into_iter().map(|address| address.name).collect();
+            if more.is_subset(&names) {
+                return names;
+            }
+            names = index.component(names.union(&more).cloned());
+        }
+    }
+}
