@@ -28,7 +28,7 @@ fn an_unknown_type_is_refused() {
     check(
         "want a type=nonsense",
         expect![[r#"
-            a Blocked UnknownType: spec.type: no provider serves the type `nonsense`
+            a Blocked UnknownType: spec.type: no provider serves the type `nonsense` (hint: add a Provider named `nonsense`, or name a ProviderConfig in `spec.providerConfigRef`)
             error a UnknownType"#]],
     );
 }

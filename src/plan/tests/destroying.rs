@@ -253,7 +253,7 @@ fn an_object_of_an_unknown_type_cannot_be_destroyed() {
          have a type=nonsense
          have b type=nonsense skip",
         expect![[r#"
-            a Blocked UnknownType: cannot be destroyed: no provider serves the type `nonsense`
+            a Blocked UnknownType: cannot be destroyed: no provider serves the type `nonsense` (hint: add a Provider named `nonsense`, or name a ProviderConfig in `spec.providerConfigRef`)
             b Forget forget (no longer wanted; the object stays (as its Resource said))
             error a UnknownType"#]],
     );
