@@ -118,13 +118,15 @@ impl View<'_> {
         self.records.keys().filter(with_key).cloned().collect()
     }
 
-    /// The object that a reference means. What is being deleted and still referred to stays, so it counts.
+    /// The object that a reference means. What is being deleted and still referred to stays, so it counts; but of a family
+    /// that is being deleted no instance is wanted any more.
     fn wants(&self, target: &Address) -> Option<Address> {
         let want = self.wish.wants.get(&*target.name)?;
         if target.key == InstanceKey::All {
             return Some(rules::all_wanted(&target.name));
         }
-        (want.deleting || self.wish.configured(target).is_some()).then(|| target.clone())
+        let counts = if want.deleting { !want.has_keys() } else { self.wish.configured(target).is_some() };
+        counts.then(|| target.clone())
     }
 
     /// The objects that recorded dependencies mean.

@@ -132,7 +132,7 @@ impl Want {
         self.import.as_ref().filter(|_| !self.has_keys())
     }
 
-    fn has_keys(&self) -> bool {
+    pub(super) fn has_keys(&self) -> bool {
         self.repeat != Repeat::One
     }
 
