@@ -67,9 +67,26 @@ pub(super) fn conflicts(scene: &Scene<'_>, drafts: &[Option<Draft>]) -> Vec<(Id,
             }
         }
     }
+    losers.extend(taken_over(scene, imports));
     let steps =
         |id: Id| drafts[id].as_ref().is_some_and(|draft| !draft.is_blocked()) && !scene.running.contains_key(&id);
     losers.into_iter().filter(|(loser, _)| steps(*loser)).map(|(loser, owner)| refuse(scene, loser, owner)).collect()
+}
+
+/// What is to be imported and is just being taken over by another object, after that one: its record tells of it
+/// only once its step has ended.
+fn taken_over(scene: &Scene<'_>, imports: impl Fn(Id) -> bool) -> Vec<(Id, Id)> {
+    let takes = |id: Id| {
+        let instance = scene.subjects[id].instance?;
+        Some((&instance.type_name, instance.import.as_ref()?))
+    };
+    let runs = |id: &Id| scene.subjects[*id].current().is_none();
+    let running: Vec<Id> = scene.running.keys().copied().filter(runs).collect();
+    let owner = |id: Id| running.iter().copied().find(|other| *other != id && takes(*other) == takes(id));
+    (0..scene.objects)
+        .filter(|id| imports(*id) && takes(*id).is_some())
+        .filter_map(|id| Some((id, owner(id)?)))
+        .collect()
 }
 
 fn name_of(object: &RecordedObject, importing: bool) -> Option<Name<'_>> {
