@@ -423,8 +423,9 @@ impl History {
             // Nor what is moved away by the same plan, under its old name.
             let is_named =
                 |x: &Address| config.instances.values().any(|i| i.moved_from.iter().any(|n| n.name == x.name));
-            let is_wanted = |x: &Address| config.resource(x).is_some();
-            let may_move = aim.targets.iter().any(|target| !is_wanted(target) && is_named(target));
+            let has_other_keys = |x: &Address| x.is_instance() && config.instances.keys().any(|i| i.name == x.name);
+            let moves = |x: &Address| !config.instances.contains_key(x) && (is_named(x) || has_other_keys(x));
+            let may_move = aim.targets.iter().any(moves);
             let can_be_saved = is_alone && !may_move && (replace.is_empty() || aim.targets.is_empty());
             let is_saved = can_be_saved && self.dice.chance(trouble.saved);
             let made = match is_saved {
