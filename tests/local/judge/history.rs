@@ -388,6 +388,7 @@ impl History {
         held: &BTreeMap<Address, Held>,
         trouble: Trouble,
     ) -> Result<Option<Tape>, String> {
+        let memo = &mut Memo::default();
         let config = Arc::new(self.config());
         let is_troubled = trouble.calls_fail + trouble.crashes > 0;
         let refresh = if is_troubled && self.dice.chance(20) { Refresh::None } else { Refresh::All };
@@ -421,20 +422,12 @@ impl History {
             let is_alone = running.is_empty() && run.is_idle();
             // The command line does not take what is to be replaced and is not selected.
             // Nor what is moved away by the same plan, under its old name.
-            let is_named =
-                |x: &Address| config.instances.values().any(|i| i.moved_from.iter().any(|n| n.name == x.name));
-            let has_other_keys = |x: &Address| x.is_instance() && config.instances.keys().any(|i| i.name == x.name);
-            let moves = |x: &Address| !config.instances.contains_key(x) && (is_named(x) || has_other_keys(x));
-            let may_move = aim.targets.iter().any(moves);
+            let may_move = aim.targets.iter().any(|address| moves_away(&config, address));
             let can_be_saved = is_alone && !may_move && (replace.is_empty() || aim.targets.is_empty());
             let is_saved = can_be_saved && self.dice.chance(trouble.saved);
             let made = match is_saved {
                 true => self.plan_through_a_file(&config, &recorded, &options).await?,
-                false => {
-                    let mut memo = Memo::default();
-                    let planned = execute::plan(engine, &config, &recorded, &options, &mut memo);
-                    self.crash.clone().survive(planned).await
-                }
+                false => self.crash.clone().survive(execute::plan(engine, &config, &recorded, &options, memo)).await,
             };
             let Some(made) = made else { return Ok(None) };
             let Consulted { plan, config, moves, recorded: moved } = made;
@@ -557,4 +550,12 @@ fn told(recovery: &Recovery) -> String {
         Recovery::Erased => "erased".into(),
         Recovery::Held(held, again) => format!("held {}: {} until {again:?}", held.reason, held.message),
     }
+}
+
+/// Whether an object that is recorded at this address may be moved to another one by the next plan.
+fn moves_away(config: &Config, address: &Address) -> bool {
+    let names_it = |instance: &Arc<Instance>| instance.moved_from.iter().any(|one| one.name == address.name);
+    let is_named = || config.instances.values().any(names_it);
+    let has_other_keys = || address.is_instance() && config.instances.keys().any(|other| other.name == address.name);
+    !config.instances.contains_key(address) && (is_named() || has_other_keys())
 }
