@@ -28,7 +28,8 @@ fn a_condition_that_becomes_true_by_itself_lets_everything_go_on() {
     let message = closed["message"].as_str().unwrap();
     assert!(message.contains(&format!("the gate of {ns} is closed")), "{message}");
     assert!(message.contains("spec.lifecycle.postconditions[0]"), "{message}");
-    assert_eq!(records(&ns).len(), 1, "the object is recorded, and its dependent was not made");
+    let recorded = records(&ns);
+    assert_eq!(recorded.len(), 1, "the object is recorded, and its dependent was not made: {recorded:?}");
     let behind = resource(&ns, "behind").unwrap();
     assert!(!is_ready(&behind), "{behind}");
     let made = plane.get(&["-n", &ns, "configmap", "gate"])["metadata"]["uid"].clone();
