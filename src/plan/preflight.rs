@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::draft::{Block, Draft};
 use super::scene::{Id, Scene, Subject};
 use super::seen::Seen;
-use super::{Mode, Refresh, RunningStep, cycle, leaving, publish, select, wanted};
+use super::{Held, Mode, Refresh, RunningStep, cycle, leaving, publish, select, wanted};
 use crate::load::{BUILT_IN, Config, Instance, Reference, Unsettled, closest};
 use crate::model::{Action, Address, Diagnostic, InstanceKey, ObjectStatus, Operation, Path, Reason, Severity};
 
@@ -93,12 +93,11 @@ fn frozen(scene: &Scene<'_>, id: Id, ring: Option<&Diagnostic>) -> Option<Block>
     let importing = subject.wanted && wanted::import_of(scene, id).is_some();
     let held = scene.options.held.get(address);
     if let Some(held) = held.filter(|held| !(importing && held.reason == Reason::CreateOutcomeUnknown)) {
-        // What is recorded under another type is nothing that a dependent may see.
         let mut diagnostics = vec![Diagnostic::error(address, held.reason, held.message.clone())];
         // What is wrong with the manifest has to be corrected as well.
         let instance = subject.instance.filter(|_| subject.wanted);
         diagnostics.extend(instance.into_iter().flat_map(|instance| errors(instance)).cloned());
-        let held = !is_of_other_type(scene, subject);
+        let held = may_be_seen(scene, subject, held);
         return Some(Block { diagnostics, waiting_for: Vec::new(), held, frozen: true });
     }
     // Each member of a ring is blocked by the ring, whatever else is the matter with it: otherwise the ring would
@@ -112,6 +111,13 @@ fn frozen(scene: &Scene<'_>, id: Id, ring: Option<&Diagnostic>) -> Option<Block>
     }
     record_problem(scene, subject, importing || held.is_some())
         .map(|problem| Block { held: !is_of_other_type(scene, subject), ..Block::frozen(problem) })
+}
+
+/// Whether dependents may go on with what is recorded of an object that is held. Not with what is recorded under another
+/// type, and not with an object of which is known that it is not as it must be.
+fn may_be_seen(scene: &Scene<'_>, subject: Subject<'_>, held: &Held) -> bool {
+    let is_tainted = subject.current().is_some_and(|object| object.status == ObjectStatus::Tainted);
+    !is_of_other_type(scene, subject) && !is_tainted && held.reason != Reason::PostconditionFailed
 }
 
 /// Whether its record is of another type than its Resource. A type that cannot be read is told as such.

@@ -220,6 +220,34 @@ fn a_held_object_is_left_alone() {
 }
 
 #[test]
+fn dependents_wait_for_a_held_object_that_is_not_as_it_must_be() {
+    check(
+        "
+         want a input=1
+         have a input=1
+         want b input=${a.input}
+         option closed=a",
+        expect![[r#"
+            a Blocked PostconditionFailed: it failed and backs off
+            b Blocked DependencyNotReady: spec.config.input: waits for `a`: it cannot be planned (PostconditionFailed: it failed and backs off) <- a
+            error a PostconditionFailed
+            error b DependencyNotReady"#]],
+    );
+    check(
+        "
+         want a input=1
+         have a input=1 tainted
+         want b input=${a.input}
+         option held=a",
+        expect![[r#"
+            a Blocked OperationFailed: it failed and backs off
+            b Blocked DependencyNotReady: spec.config.input: waits for `a`: it cannot be planned (OperationFailed: it failed and backs off) <- a
+            error a OperationFailed
+            error b DependencyNotReady"#]],
+    );
+}
+
+#[test]
 fn nothing_is_created_in_a_terminating_namespace() {
     check(
         "

@@ -268,8 +268,12 @@ impl World {
                 let reason = Reason::CustomResourceDefinitionDeleted;
                 options.hold_destroys = Some(held(reason, "a CRD is being deleted"));
             }
-            "held" | "unknown-outcome" => {
-                let reason = if name == "held" { Reason::OperationFailed } else { Reason::CreateOutcomeUnknown };
+            "held" | "unknown-outcome" | "closed" => {
+                let reason = match name {
+                    "held" => Reason::OperationFailed,
+                    "closed" => Reason::PostconditionFailed,
+                    _ => Reason::CreateOutcomeUnknown,
+                };
                 let all = words.addresses(name).into_iter();
                 options.held = all.map(|address| (address, held(reason, "it failed and backs off"))).collect();
             }
