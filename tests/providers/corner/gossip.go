@@ -10,14 +10,12 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
-	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
-	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringplanmodifier"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 )
 
 // gossip warns in every call, and tells all its secrets: the one that it was given, and the one that it has made. The
 // latter is the text of the object in the world, so that a reading may find another one.
-type gossip struct{ configured }
+type gossip struct{ existing }
 
 type gossipModel struct {
 	ID     types.String `tfsdk:"id"`
@@ -34,11 +32,12 @@ func (*gossip) Metadata(_ context.Context, _ resource.MetadataRequest, response 
 }
 
 func (*gossip) Schema(_ context.Context, _ resource.SchemaRequest, response *resource.SchemaResponse) {
-	kept := []planmodifier.String{stringplanmodifier.UseStateForUnknown()}
+	token := identifier()
+	token.Sensitive = true
 	response.Schema = schema.Schema{Attributes: map[string]schema.Attribute{
-		"id":     schema.StringAttribute{Computed: true, PlanModifiers: kept},
+		"id":     identifier(),
 		"secret": schema.StringAttribute{Optional: true, Sensitive: true},
-		"token":  schema.StringAttribute{Computed: true, Sensitive: true, PlanModifiers: kept},
+		"token":  token,
 	}}
 }
 
@@ -56,24 +55,16 @@ func (g *gossip) Create(ctx context.Context, request resource.CreateRequest, res
 	var model gossipModel
 	response.Diagnostics.Append(request.Plan.Get(ctx, &model)...)
 	model.ID, model.Token = types.StringValue(draw()), types.StringValue("canary-token-"+draw())
-	if err := g.world.write(model.ID.ValueString(), model.Token.ValueString()); err != nil {
-		response.Diagnostics.AddError("The object cannot be written", err.Error())
-		return
+	if g.put(model.ID, model.Token, &response.Diagnostics) {
+		response.Diagnostics.Append(response.State.Set(ctx, &model)...)
+		model.tell(&response.Diagnostics)
 	}
-	response.Diagnostics.Append(response.State.Set(ctx, &model)...)
-	model.tell(&response.Diagnostics)
 }
 
 func (g *gossip) Read(ctx context.Context, request resource.ReadRequest, response *resource.ReadResponse) {
 	var model gossipModel
 	response.Diagnostics.Append(request.State.Get(ctx, &model)...)
-	token, exists, err := g.world.read(model.ID.ValueString(), model.Token.ValueString())
-	switch {
-	case err != nil:
-		response.Diagnostics.AddError("The object cannot be read", err.Error())
-	case !exists:
-		response.State.RemoveResource(ctx)
-	default:
+	if token, exists := g.find(ctx, model.ID, model.Token, response); exists {
 		model.Token = types.StringValue(token)
 		response.Diagnostics.Append(response.State.Set(ctx, &model)...)
 	}
@@ -90,9 +81,7 @@ func (*gossip) Update(ctx context.Context, request resource.UpdateRequest, respo
 func (g *gossip) Delete(ctx context.Context, request resource.DeleteRequest, response *resource.DeleteResponse) {
 	var model gossipModel
 	response.Diagnostics.Append(request.State.Get(ctx, &model)...)
-	if err := g.world.remove(model.ID.ValueString()); err != nil {
-		response.Diagnostics.AddError("The object cannot be removed", err.Error())
-	}
+	g.existing.Delete(ctx, request, response)
 	model.tell(&response.Diagnostics)
 }
 

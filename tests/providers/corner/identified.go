@@ -13,7 +13,7 @@ import (
 )
 
 // identified has an identity: its region, which it may be imported without, and its name.
-type identified struct{ configured }
+type identified struct{ existing }
 
 type identifiedModel struct {
 	ID     types.String `tfsdk:"id"`
@@ -33,7 +33,7 @@ func (*identified) Metadata(_ context.Context, _ resource.MetadataRequest, respo
 func (*identified) Schema(_ context.Context, _ resource.SchemaRequest, response *resource.SchemaResponse) {
 	replace := []planmodifier.String{stringplanmodifier.RequiresReplace()}
 	response.Schema = schema.Schema{Attributes: map[string]schema.Attribute{
-		"id":     schema.StringAttribute{Computed: true, PlanModifiers: []planmodifier.String{stringplanmodifier.UseStateForUnknown()}},
+		"id":     identifier(),
 		"region": schema.StringAttribute{Required: true, PlanModifiers: replace},
 		"name":   schema.StringAttribute{Required: true, PlanModifiers: replace},
 	}}
@@ -67,8 +67,7 @@ func (r *identified) Create(ctx context.Context, request resource.CreateRequest,
 		return
 	}
 	model.ID = types.StringValue(model.Region.ValueString() + "-" + model.Name.ValueString())
-	if err := r.world.write(model.ID.ValueString(), ""); err != nil {
-		response.Diagnostics.AddError("The object cannot be written", err.Error())
+	if !r.put(model.ID, types.StringNull(), &response.Diagnostics) {
 		return
 	}
 	response.Diagnostics.Append(response.State.Set(ctx, &model)...)
@@ -78,27 +77,13 @@ func (r *identified) Create(ctx context.Context, request resource.CreateRequest,
 func (r *identified) Read(ctx context.Context, request resource.ReadRequest, response *resource.ReadResponse) {
 	var model identifiedModel
 	response.Diagnostics.Append(request.State.Get(ctx, &model)...)
-	_, exists, err := r.world.read(model.ID.ValueString(), "")
-	switch {
-	case err != nil:
-		response.Diagnostics.AddError("The object cannot be read", err.Error())
-	case !exists:
-		response.State.RemoveResource(ctx)
-	default:
+	if _, exists := r.find(ctx, model.ID, types.StringNull(), response); exists {
 		response.Diagnostics.Append(response.Identity.Set(ctx, &identity{Region: model.Region, Name: model.Name})...)
 	}
 }
 
 func (*identified) Update(ctx context.Context, request resource.UpdateRequest, response *resource.UpdateResponse) {
 	response.State.Raw = request.Plan.Raw
-}
-
-func (r *identified) Delete(ctx context.Context, request resource.DeleteRequest, response *resource.DeleteResponse) {
-	var id types.String
-	response.Diagnostics.Append(request.State.GetAttribute(ctx, path.Root("id"), &id)...)
-	if err := r.world.remove(id.ValueString()); err != nil {
-		response.Diagnostics.AddError("The object cannot be removed", err.Error())
-	}
 }
 
 // ImportState takes the name as id, or an identity.

@@ -13,7 +13,7 @@ import (
 )
 
 // thing has attributes of every kind and does nothing else. Its text is what the world may change.
-type thing struct{ configured }
+type thing struct{ existing }
 
 type thingModel struct {
 	ID              types.String  `tfsdk:"id"`
@@ -44,7 +44,7 @@ func inner() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"key":   schema.StringAttribute{Required: true},
 		"value": schema.StringAttribute{Optional: true},
-		"made":  schema.StringAttribute{Computed: true, PlanModifiers: []planmodifier.String{stringplanmodifier.UseStateForUnknown()}},
+		"made":  identifier(),
 	}
 }
 
@@ -107,11 +107,9 @@ func (r *thing) Create(ctx context.Context, request resource.CreateRequest, resp
 		return
 	}
 	r.finish(ctx, &model, secret)
-	if err := r.world.write(model.ID.ValueString(), model.Text.ValueString()); err != nil {
-		response.Diagnostics.AddError("The object cannot be written", err.Error())
-		return
+	if r.put(model.ID, model.Text, &response.Diagnostics) {
+		response.Diagnostics.Append(response.State.Set(ctx, &model)...)
 	}
-	response.Diagnostics.Append(response.State.Set(ctx, &model)...)
 }
 
 func (r *thing) Read(ctx context.Context, request resource.ReadRequest, response *resource.ReadResponse) {
@@ -120,13 +118,8 @@ func (r *thing) Read(ctx context.Context, request resource.ReadRequest, response
 	response.Diagnostics.Append(request.State.GetAttribute(ctx, path.Root("count_of"), &count)...)
 	response.Diagnostics.Append(request.State.GetAttribute(ctx, path.Root("id"), &id)...)
 	response.Diagnostics.Append(request.State.GetAttribute(ctx, path.Root("text"), &before)...)
-	text, exists, err := r.world.read(id.ValueString(), before.ValueString())
-	switch {
-	case err != nil:
-		response.Diagnostics.AddError("The object cannot be read", err.Error())
-	case !exists:
-		response.State.RemoveResource(ctx)
-	case text != before.ValueString():
+	text, exists := r.find(ctx, id, before, response)
+	if exists && text != before.ValueString() {
 		response.Diagnostics.Append(response.State.SetAttribute(ctx, path.Root("text"), text)...)
 	}
 	// Of an imported object nothing but the id is known before.
@@ -144,18 +137,8 @@ func (r *thing) Update(ctx context.Context, request resource.UpdateRequest, resp
 		return
 	}
 	r.finish(ctx, &model, secret)
-	if err := r.world.write(model.ID.ValueString(), model.Text.ValueString()); err != nil {
-		response.Diagnostics.AddError("The object cannot be written", err.Error())
-		return
-	}
-	response.Diagnostics.Append(response.State.Set(ctx, &model)...)
-}
-
-func (r *thing) Delete(ctx context.Context, request resource.DeleteRequest, response *resource.DeleteResponse) {
-	var id types.String
-	response.Diagnostics.Append(request.State.GetAttribute(ctx, path.Root("id"), &id)...)
-	if err := r.world.remove(id.ValueString()); err != nil {
-		response.Diagnostics.AddError("The object cannot be removed", err.Error())
+	if r.put(model.ID, model.Text, &response.Diagnostics) {
+		response.Diagnostics.Append(response.State.Set(ctx, &model)...)
 	}
 }
 

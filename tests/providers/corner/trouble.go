@@ -10,8 +10,6 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
-	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
-	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringplanmodifier"
 	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 )
@@ -28,7 +26,7 @@ import (
 //	invalid  an answer that contradicts the plan
 //
 // `swell` takes 170 MiB and keeps them. `grow` uses memory until there is none. It, `panic`, `exit` and `hang` come after the object was made or removed: the worst moment.
-type trouble struct{ configured }
+type trouble struct{ existing }
 
 type troubleModel struct {
 	ID       types.String `tfsdk:"id"`
@@ -47,7 +45,7 @@ func (*trouble) Metadata(_ context.Context, _ resource.MetadataRequest, response
 func (*trouble) Schema(_ context.Context, _ resource.SchemaRequest, response *resource.SchemaResponse) {
 	what := schema.StringAttribute{Optional: true}
 	response.Schema = schema.Schema{Attributes: map[string]schema.Attribute{
-		"id":        schema.StringAttribute{Computed: true, PlanModifiers: []planmodifier.String{stringplanmodifier.UseStateForUnknown()}},
+		"id":        identifier(),
 		"text":      schema.StringAttribute{Optional: true},
 		"on_plan":   what,
 		"on_create": what,
@@ -170,8 +168,7 @@ func (r *trouble) change(ctx context.Context, attribute string, plan tfsdk.Plan,
 	if model.ID.IsUnknown() {
 		model.ID = types.StringValue(draw())
 	}
-	if err := r.world.write(model.ID.ValueString(), model.Text.ValueString()); err != nil {
-		diagnostics.AddError("The object cannot be written", err.Error())
+	if !r.put(model.ID, model.Text, diagnostics) {
 		return
 	}
 	if what == "invalid" && !r.peaceful() {
@@ -195,13 +192,8 @@ func (r *trouble) Read(ctx context.Context, request resource.ReadRequest, respon
 	if response.Diagnostics.HasError() || r.refuse("on_read", model.OnRead.ValueString(), &response.Diagnostics) {
 		return
 	}
-	text, exists, err := r.world.read(model.ID.ValueString(), model.Text.ValueString())
-	switch {
-	case err != nil:
-		response.Diagnostics.AddError("The object cannot be read", err.Error())
-	case !exists:
-		response.State.RemoveResource(ctx)
-	case text != model.Text.ValueString():
+	text, exists := r.find(ctx, model.ID, model.Text, response)
+	if exists && text != model.Text.ValueString() {
 		response.Diagnostics.Append(response.State.SetAttribute(ctx, path.Root("text"), text)...)
 	}
 	r.strike(ctx, "on_read", model.OnRead.ValueString(), &response.Diagnostics)
@@ -213,11 +205,10 @@ func (r *trouble) Delete(ctx context.Context, request resource.DeleteRequest, re
 	if response.Diagnostics.HasError() || r.refuse("on_delete", model.OnDelete.ValueString(), &response.Diagnostics) {
 		return
 	}
-	if err := r.world.remove(model.ID.ValueString()); err != nil {
-		response.Diagnostics.AddError("The object cannot be removed", err.Error())
-		return
+	r.existing.Delete(ctx, request, response)
+	if !response.Diagnostics.HasError() {
+		r.strike(ctx, "on_delete", model.OnDelete.ValueString(), &response.Diagnostics)
 	}
-	r.strike(ctx, "on_delete", model.OnDelete.ValueString(), &response.Diagnostics)
 }
 
 // ImportState finds an object by its id.

@@ -8,14 +8,12 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
-	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
-	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringplanmodifier"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 )
 
 // versioned has a schema that was changed: in version 0 its `title` was called `label`. It also takes over states of
 // `corner_thing`. With CORNER_SCHEMA=0 it is still of version 0. A label that is `stuck` cannot be upgraded.
-type versioned struct{ configured }
+type versioned struct{ existing }
 
 type versionedModel struct {
 	ID    types.String `tfsdk:"id"`
@@ -34,7 +32,7 @@ func (*versioned) Schema(_ context.Context, _ resource.SchemaRequest, response *
 		version, name = 0, "label"
 	}
 	response.Schema = schema.Schema{Version: version, Attributes: map[string]schema.Attribute{
-		"id": schema.StringAttribute{Computed: true, PlanModifiers: []planmodifier.String{stringplanmodifier.UseStateForUnknown()}},
+		"id": identifier(),
 		name: schema.StringAttribute{Optional: true},
 	}}
 }
@@ -79,9 +77,8 @@ func (*versioned) MoveState(context.Context) []resource.StateMover {
 
 func (r *versioned) Create(ctx context.Context, request resource.CreateRequest, response *resource.CreateResponse) {
 	response.State.Raw = request.Plan.Raw
-	id := draw()
-	if err := r.world.write(id, ""); err != nil {
-		response.Diagnostics.AddError("The object cannot be written", err.Error())
+	id := types.StringValue(draw())
+	if !r.put(id, types.StringNull(), &response.Diagnostics) {
 		return
 	}
 	response.Diagnostics.Append(response.State.SetAttribute(ctx, path.Root("id"), id)...)
@@ -90,19 +87,9 @@ func (r *versioned) Create(ctx context.Context, request resource.CreateRequest, 
 func (r *versioned) Read(ctx context.Context, request resource.ReadRequest, response *resource.ReadResponse) {
 	var id types.String
 	response.Diagnostics.Append(request.State.GetAttribute(ctx, path.Root("id"), &id)...)
-	if _, exists, err := r.world.read(id.ValueString(), ""); err == nil && !exists {
-		response.State.RemoveResource(ctx)
-	}
+	r.find(ctx, id, types.StringNull(), response)
 }
 
 func (*versioned) Update(_ context.Context, request resource.UpdateRequest, response *resource.UpdateResponse) {
 	response.State.Raw = request.Plan.Raw
-}
-
-func (r *versioned) Delete(ctx context.Context, request resource.DeleteRequest, response *resource.DeleteResponse) {
-	var id types.String
-	response.Diagnostics.Append(request.State.GetAttribute(ctx, path.Root("id"), &id)...)
-	if err := r.world.remove(id.ValueString()); err != nil {
-		response.Diagnostics.AddError("The object cannot be removed", err.Error())
-	}
 }
