@@ -127,6 +127,19 @@ pub(crate) fn wait_reason(namespace: &str, name: &str, kind: &str, reason: &str)
     })
 }
 
+/// Asks to have a look at Resources, as `purlin reconcile` does, and waits until that is done. Each `round` is a new request.
+pub(crate) fn reconcile(namespace: &str, names: &[&str], round: &str) {
+    let asked = format!("purlin.dev/reconcile-requested-at={round}");
+    for name in names {
+        plane().kubectl_ok(&["-n", namespace, "annotate", "--overwrite", "pres", name, &asked]);
+    }
+    for name in names {
+        wait_until(&format!("{namespace}/{name}: the request {round} is handled"), LIMIT, || {
+            resource(namespace, name).is_some_and(|object| object["status"]["lastHandledReconcileAt"] == round)
+        });
+    }
+}
+
 /// Waits until no Resource is left in the namespace.
 pub(crate) fn wait_empty(namespace: &str) {
     wait_until(&format!("no Resource is left in {namespace}"), LIMIT, || {

@@ -220,10 +220,7 @@ fn requests_by_annotation_are_carried_out_once() {
     plane.apply(&["-n", &ns], &data("item", "one", ""));
     wait_ready(&ns, &["item"]);
     let old = id(&ns, "item");
-    plane.kubectl_ok(&["-n", &ns, "annotate", "pres", "item", "purlin.dev/reconcile-requested-at=now"]);
-    wait_until("the request is handled", LIMIT, || {
-        resource(&ns, "item").unwrap()["status"]["lastHandledReconcileAt"] == "now"
-    });
+    reconcile(&ns, &["item"], "now");
     assert_eq!(id(&ns, "item"), old);
     plane.kubectl_ok(&["-n", &ns, "annotate", "pres", "item", "purlin.dev/replace-requested-at=now"]);
     wait_until("the object is replaced", LIMIT, || id(&ns, "item") != old);
@@ -316,10 +313,7 @@ fn a_create_costs_four_writes() {
     assert_eq!(writes_about(&ns, &record), expected);
     wait_until("the event is there", LIMIT, || events(&ns, "item").len() == 1);
     // A request to look again costs the one status that says so.
-    plane.kubectl_ok(&["-n", &ns, "annotate", "pres", "item", "purlin.dev/reconcile-requested-at=now"]);
-    wait_until("the request is handled", LIMIT, || {
-        resource(&ns, "item").unwrap()["status"]["lastHandledReconcileAt"] == "now"
-    });
+    reconcile(&ns, &["item"], "now");
     assert_eq!(writes_about(&ns, &record), [&expected[..], &["patch resources/status"]].concat());
 }
 

@@ -83,6 +83,13 @@ fn wait_message(namespace: &str, name: &str, kind: &str, text: &str) {
     });
 }
 
+/// Waits until all three tell that two Resources want the object of a third one.
+fn wait_claimed_twice(namespace: &str, from: &str, to: [&str; 2]) {
+    let told = format!("`{from}` is to be moved to `{}` and `{}`; only one of them", to[0], to[1]);
+    wait_message(namespace, from, "DeletionBlocked", &told);
+    to.iter().for_each(|name| wait_message(namespace, name, "Ready", &told));
+}
+
 const PUBLISH: &str = "publish: [{ configMapRef: { name: out }, data: { id: \"${self.id}\" } }]";
 
 #[test]
@@ -185,9 +192,7 @@ fn what_cannot_be_moved_says_why_and_moves_nothing() {
     wait_reason(&ns, "six", "Ready", "MoveBlocked");
     wait_reason(&ns, "four", "DeletionBlocked", "MoveBlocked");
     plane().apply(&["-n", &ns], &annotated("nine", "four", data("nine", "nine", "")));
-    for (name, condition) in [("nine", "Ready"), ("six", "Ready"), ("four", "DeletionBlocked")] {
-        wait_message(&ns, name, condition, "`four` is to be moved to `nine` and `six`; only one of them");
-    }
+    wait_claimed_twice(&ns, "four", ["nine", "six"]);
     plane().kubectl_ok(&["-n", &ns, "annotate", "pres", "nine", "purlin.dev/moved-from-"]);
     wait_ready(&ns, &["nine"]);
     wait_message(&ns, "six", "Ready", "of type `terraform_data`, so nothing is moved");
@@ -199,9 +204,7 @@ fn what_cannot_be_moved_says_why_and_moves_nothing() {
     wait_message(&ns, "nine", "DeletionBlocked", "it is moved to `ten` once the errors there are corrected");
     wait_reason(&ns, "ten", "Ready", "InvalidExpression");
     plane().apply(&["-n", &ns], &annotated("eleven", "nine", data("eleven", "nine", "")));
-    for (name, condition) in [("ten", "Ready"), ("eleven", "Ready"), ("nine", "DeletionBlocked")] {
-        wait_message(&ns, name, condition, "`nine` is to be moved to `eleven` and `ten`; only one of them");
-    }
+    wait_claimed_twice(&ns, "nine", ["eleven", "ten"]);
     let nine = id("nine");
     plane().kubectl_ok(&["-n", &ns, "annotate", "pres", "eleven", "purlin.dev/moved-from-"]);
     wait_ready(&ns, &["eleven"]);

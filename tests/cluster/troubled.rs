@@ -197,12 +197,7 @@ fn warnings_of_readings_are_told_once_and_show_no_secret() {
     };
     for round in 0..3 {
         fs::write(file, format!("canary-found-{round}")).unwrap();
-        let asked = format!("purlin.dev/reconcile-requested-at=round-{round}");
-        plane().kubectl_ok(&["-n", &bench.ns, "annotate", "--overwrite", "pres", "object", &asked]);
-        wait_until("the request is handled", LIMIT, || {
-            resource(&bench.ns, "object")
-                .is_some_and(|object| object["status"]["lastHandledReconcileAt"] == format!("round-{round}"))
-        });
+        reconcile(&bench.ns, &["object"], &format!("round-{round}"));
     }
     assert_eq!(warnings("object"), before, "it says the same again");
     let clean = |what: &str, text: &str| {
@@ -228,14 +223,7 @@ fn what_a_provider_warns_of_is_told_once() {
     bench.trouble("read", "on_read: warning", "");
     wait_ready(&bench.ns, &["planned", "read"]);
     for round in 0..3 {
-        let asked = format!("purlin.dev/reconcile-requested-at=round-{round}");
-        plane().kubectl_ok(&["-n", &bench.ns, "annotate", "--overwrite", "pres", "--all", &asked]);
-        for name in ["planned", "read"] {
-            wait_until("the request is handled", LIMIT, || {
-                resource(&bench.ns, name)
-                    .is_some_and(|object| object["status"]["lastHandledReconcileAt"] == format!("round-{round}"))
-            });
-        }
+        reconcile(&bench.ns, &["planned", "read"], &format!("round-{round}"));
     }
     for name in ["planned", "read"] {
         let warnings = || events(&bench.ns, name).into_iter().filter(|event| event.starts_with("ProviderWarning"));

@@ -90,6 +90,14 @@ impl Bench {
         self.providers.validate(&context, &Value::map::<&str>([])).await.unwrap();
     }
 
+    /// The process that was started last ends, and the next call is answered by a new one.
+    async fn is_replaced(&self) {
+        let before = self.started().len();
+        gone(self.last()).await;
+        self.call().await;
+        assert_eq!(self.started().len(), before + 1);
+    }
+
     /// Makes an object that does something in the call.
     async fn create(&self, on_create: &str) -> ApplyResponse {
         let context = self.context(Duration::from_mins(1));
@@ -116,14 +124,10 @@ async fn a_process_is_asked_then_configured_and_ends_when_nobody_needs_it() {
     bench.call().await;
     assert_eq!(bench.started().len(), 1);
     bench.clock.advance(Duration::from_mins(6));
-    gone(bench.last()).await;
-    bench.call().await;
-    assert_eq!(bench.started().len(), 2);
+    bench.is_replaced().await;
     // One that is used all the time ends at last.
     bench.clock.advance(Duration::from_hours(25));
-    gone(bench.last()).await;
-    bench.call().await;
-    assert_eq!(bench.started().len(), 3);
+    bench.is_replaced().await;
     bench.providers.close().await;
     gone(bench.last()).await;
 }
@@ -201,9 +205,7 @@ async fn a_process_that_nobody_configures_ends_too() {
     let bench = Bench::new();
     bench.prepare().await;
     bench.clock.advance(Duration::from_mins(6));
-    gone(bench.last()).await;
-    bench.call().await;
-    assert_eq!(bench.started().len(), 2);
+    bench.is_replaced().await;
     bench.providers.close().await;
 }
 
@@ -213,16 +215,12 @@ async fn a_process_that_is_gone_or_answers_nothing_any_more_is_replaced() {
     bench.prepare().await;
     bench.call().await;
     bench.signal(rustix::process::Signal::KILL);
-    gone(bench.last()).await;
-    bench.call().await;
-    assert_eq!(bench.started().len(), 2);
+    bench.is_replaced().await;
     bench.signal(rustix::process::Signal::STOP);
     stopped(bench.last()).await;
     let context = bench.context(Duration::from_secs(1));
     let error = bench.providers.validate(&context, &Value::map::<&str>([])).await.unwrap_err();
     assert!(error.message.contains("did not answer ValidateResourceConfig within"), "{}", error.message);
-    gone(bench.last()).await;
-    bench.call().await;
-    assert_eq!(bench.started().len(), 3);
+    bench.is_replaced().await;
     bench.providers.close().await;
 }
