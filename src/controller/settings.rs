@@ -106,12 +106,10 @@ mod tests {
 
     use super::*;
     use crate::controller::index::SettingsMeta;
-    use crate::model::{ProviderUse, Value, Version};
+    use crate::model::{ProviderUse, Version};
 
     fn view(settled: bool, deleting: bool, users: usize) -> SettingsView {
-        let provider = serde_json::json!({"name": "cloud", "source": "registry.opentofu.org/acme/cloud"});
-        let provider = Arc::new(serde_json::from_value(provider).unwrap());
-        let used = Arc::new(ProviderUse::new("cloud".into(), provider, Value::from("s")));
+        let used = ProviderUse::of_cloud("s");
         SettingsView {
             name: "cloud".into(),
             provider: "cloud".into(),

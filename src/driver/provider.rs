@@ -413,24 +413,21 @@ mod tests {
     use crate::install::{InstallOptions, Installer};
     use crate::process::SystemClock;
 
-    fn used(settings: &str) -> Arc<ProviderUse> {
-        let provider = serde_json::json!({"name": "cloud", "source": "registry.opentofu.org/acme/cloud"});
-        let provider = Arc::new(serde_json::from_value(provider).unwrap());
-        Arc::new(ProviderUse::new("cloud".into(), provider, Value::from(settings)))
-    }
-
     #[tokio::test]
     async fn settings_of_one_name_in_two_namespaces_have_nothing_to_do_with_each_other() {
         let installer = Arc::new(Installer::new(InstallOptions::from_environment()));
         let options = ProviderOptions::new(installer);
         let providers = Providers::new(options, Arc::new(SystemClock));
         let called_with = |namespace: &str, recorded: &str| {
-            let context =
-                CallContext { namespace: namespace.into(), provider: Some(used(recorded)), ..context("cloud_disk") };
+            let context = CallContext {
+                namespace: namespace.into(),
+                provider: Some(ProviderUse::of_cloud(recorded)),
+                ..context("cloud_disk")
+            };
             providers.settings(&context).unwrap().settings.clone()
         };
         for (namespace, settings) in [("shop", "of the shop"), ("bank", "of the bank")] {
-            let (namespace, settled) = (Arc::from(namespace), [used(settings)]);
+            let (namespace, settled) = (Arc::from(namespace), [ProviderUse::of_cloud(settings)]);
             let namespace = Some(&namespace);
             providers
                 .prepare(Preparation { namespace, version: 2, needed: &[], current: &[], settled: &settled })
@@ -446,7 +443,7 @@ mod tests {
             providers.prepare(Preparation { namespace, version, needed: &[], current: &[], settled }).await;
         };
         // A plan that began before the settings changed brings the old ones back to nobody.
-        prepare(1, &[used("of yesterday")]).await;
+        prepare(1, &[ProviderUse::of_cloud("of yesterday")]).await;
         assert_eq!(called_with("shop", "old"), Value::from("of the shop"));
         // What was known once does not outlive its ProviderConfig.
         prepare(3, &[]).await;

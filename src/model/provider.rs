@@ -117,6 +117,16 @@ impl ProviderUse {
     }
 }
 
+#[cfg(test)]
+impl ProviderUse {
+    /// A provider `cloud` that nobody has, for tests.
+    pub fn of_cloud(settings: &str) -> Arc<Self> {
+        let provider = serde_json::json!({"name": "cloud", "source": "registry.opentofu.org/acme/cloud"});
+        let provider = Arc::new(serde_json::from_value(provider).unwrap());
+        Arc::new(Self::new("cloud".into(), provider, settings.into()))
+    }
+}
+
 // Settings hold credentials, and what is printed for debugging may end in a log.
 impl fmt::Debug for ProviderUse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -102,12 +102,6 @@ mod tests {
     use crate::model::{Diagnostic, Diagnostics, PlanRequest, PlanResponse, ProviderUse, Reason, Value};
     use crate::plan::AskId;
 
-    fn provider(settings: &str) -> Arc<ProviderUse> {
-        let provider = serde_json::json!({"name": "cloud", "source": "registry.opentofu.org/acme/cloud"});
-        let provider = Arc::new(serde_json::from_value(provider).unwrap());
-        Arc::new(ProviderUse::new("cloud".into(), provider, Value::from(settings)))
-    }
-
     fn ask(name: &str, provider: Option<Arc<ProviderUse>>, config: &str, entropy: u8) -> Ask {
         let (config, entropy) = (Value::from(config), [entropy; 16]);
         Ask {
@@ -135,13 +129,16 @@ mod tests {
 
     #[test]
     fn a_later_plan_that_asks_the_same_gets_the_same_reply_for_a_minute() {
-        let first = ask("a", Some(provider("one")), "small", 1);
+        let first = ask("a", Some(ProviderUse::of_cloud("one")), "small", 1);
         let memo = carried(&first, planned(Vec::new()), 59);
-        assert!(memo.recall(&ask("a", Some(provider("one")), "small", 2)).is_some(), "random bytes are no part of it");
+        assert!(
+            memo.recall(&ask("a", Some(ProviderUse::of_cloud("one")), "small", 2)).is_some(),
+            "random bytes are no part of it"
+        );
         let others = [
-            ask("a", Some(provider("one")), "large", 1),
-            ask("a", Some(provider("two")), "small", 1),
-            ask("b", Some(provider("one")), "small", 1),
+            ask("a", Some(ProviderUse::of_cloud("one")), "large", 1),
+            ask("a", Some(ProviderUse::of_cloud("two")), "small", 1),
+            ask("b", Some(ProviderUse::of_cloud("one")), "small", 1),
             ask("a", None, "small", 1),
         ];
         assert!(others.iter().all(|other| memo.recall(other).is_none()));
@@ -150,7 +147,7 @@ mod tests {
 
     #[test]
     fn only_good_plans_of_providers_outlive_the_plan() {
-        let of_provider = ask("a", Some(provider("one")), "small", 1);
+        let of_provider = ask("a", Some(ProviderUse::of_cloud("one")), "small", 1);
         let built_in = ask("a", None, "small", 1);
         let wrong = Diagnostic::error(&Address::single("a"), Reason::InvalidConfig, "no");
         for (asked, reply) in [
@@ -162,13 +159,16 @@ mod tests {
         }
         let (mut memo, start) = (Memo::default(), Timestamp::UNIX_EPOCH);
         for name in ["a", "b"] {
-            memo.keep(ask(name, Some(provider("one")), "small", 1), planned(Vec::new()), start);
+            memo.keep(ask(name, Some(ProviderUse::of_cloud("one")), "small", 1), planned(Vec::new()), start);
         }
         let taken = memo.take(&["b".into()].into(), start);
-        assert!(memo.recall(&ask("b", Some(provider("one")), "small", 1)).is_none());
+        assert!(memo.recall(&ask("b", Some(ProviderUse::of_cloud("one")), "small", 1)).is_none());
         memo.put_back(taken);
         memo.forget(&Address::single("a"));
-        assert!(memo.recall(&ask("b", Some(provider("one")), "small", 1)).is_some());
-        assert!(memo.recall(&ask("a", Some(provider("one")), "small", 1)).is_none(), "its change has failed");
+        assert!(memo.recall(&ask("b", Some(ProviderUse::of_cloud("one")), "small", 1)).is_some());
+        assert!(
+            memo.recall(&ask("a", Some(ProviderUse::of_cloud("one")), "small", 1)).is_none(),
+            "its change has failed"
+        );
     }
 }
