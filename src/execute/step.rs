@@ -21,7 +21,7 @@ use crate::load::expression::Scope;
 use crate::load::{Instance, Timeouts};
 use crate::model::{
     Address, DeposedKey, Diagnostic, Diagnostics, Intent, ObjectState, Operation, PlannedObject, Reading, Reason,
-    Record, RecordedObject, ReplaceOrder, Revision, Schema, Secrets, Step, Stored, Value,
+    Record, RecordedObject, ReplaceOrder, Revision, Schema, Secrets, Severity, Step, Stored, Value,
 };
 use crate::plan::Prepared;
 use crate::plan::finalize::{Final, recorded, recorded_value};
@@ -142,6 +142,16 @@ impl StepTask {
         if let Ok(mut known) = self.notes.lock() {
             known.extend(notes);
         }
+    }
+
+    /// Takes what a driver has found before the step acts: warnings are told at the end of the step, and the first error
+    /// is its end.
+    fn hear(&self, found: Diagnostics) -> Result<(), Failure> {
+        let (errors, warnings): (Vec<_>, Vec<_>) = found.into_iter().partition(|one| one.severity == Severity::Error);
+        warnings.into_iter().for_each(|warning| self.warnings.add(warning));
+        let Some(problem) = errors.into_iter().next() else { return Ok(()) };
+        let path = problem.path.as_ref().map(below_config);
+        Err(Diagnostic { path, ..problem }.into())
     }
 
     /// An earlier step of this object has ended and its result could not be recorded.

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use super::{StepTask, conditions};
 use crate::execute::consult::validate_and_plan;
-use crate::execute::failure::{Failure, below_config};
+use crate::execute::failure::Failure;
 use crate::load::Instance;
-use crate::model::{Diagnostic, Diagnostics, PlanRequest, PlanResponse, Severity, Value};
+use crate::model::{Diagnostics, PlanRequest, PlanResponse, Value};
 use crate::plan::Prepared;
 use crate::plan::finalize::{Final, narrow, rehearsal, request};
 
@@ -66,11 +66,6 @@ fn wanted(task: &StepTask) -> Result<&Instance, Failure> {
 async fn plan_again(task: &StepTask, prepared: &Prepared, request: PlanRequest) -> Result<PlanResponse, Failure> {
     let context = task.context(&prepared.recorded, task.timeouts().read, None);
     let (found, answer) = validate_and_plan(task.driver()?.as_ref(), &context, request, &|| task.read()).await;
-    let (errors, warnings): (Vec<_>, Vec<_>) = found.into_iter().partition(|one| one.severity == Severity::Error);
-    warnings.into_iter().for_each(|warning| task.warnings.add(warning));
-    if let Some(problem) = errors.into_iter().next() {
-        let path = problem.path.as_ref().map(below_config);
-        return Err(Diagnostic { path, ..problem }.into());
-    }
+    task.hear(found)?;
     answer?.ok_or_else(|| Failure::driver("the driver gave no plan"))
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::finalize::first;
 use super::{Fate, StepTask, Unfinished, conditions};
 use crate::execute::consult::read_data;
-use crate::execute::failure::{Failure, below_config};
-use crate::model::{Diagnostic, Reading, Severity};
+use crate::execute::failure::Failure;
+use crate::model::Reading;
 use crate::plan::finalize::{data_config, recorded_value};
 
 pub(super) async fn run(task: &StepTask) -> Result<Fate, Unfinished> {
@@ -19,12 +19,7 @@ pub(super) async fn run(task: &StepTask) -> Result<Fate, Unfinished> {
     let schema = context.schema(driver.as_ref()).ok_or_else(missing)?;
     let config = data_config(instance, &schema, &task.scope).map_err(first)?;
     let (found, answer) = read_data(driver.as_ref(), &context, &config, true, &|| task.read()).await;
-    let (errors, warnings): (Vec<_>, Vec<_>) = found.into_iter().partition(|one| one.severity == Severity::Error);
-    warnings.into_iter().for_each(|warning| task.warnings.add(warning));
-    if let Some(problem) = errors.into_iter().next() {
-        let path = problem.path.as_ref().map(below_config);
-        return Err(Failure::from(Diagnostic { path, ..problem }).into());
-    }
+    task.hear(found)?;
     let value = answer.map_err(Failure::from)?.filter(|value| !value.has_unknown());
     let value = value.ok_or_else(|| Failure::driver("the driver did not say all that it has read"))?;
     Ok(Fate::Read(Arc::new(Reading {
