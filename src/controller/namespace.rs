@@ -15,6 +15,7 @@ mod drift;
 mod moving;
 mod objects;
 mod pace;
+mod outdated;
 mod planning;
 mod progress;
 mod recovery;

@@ -19,7 +19,7 @@ use crate::plan::{Configuration, Others, PlanOptions};
 const FEW: usize = 5;
 
 /// What part of its interval an object is read early, to be read together with others of its component.
-const TOGETHER: u32 = 20;
+const READ_TOGETHER: u32 = 20;
 
 /// Before an object that was destroyed is made anew, others that go with it have this long to be noticed.
 const GONE_TOGETHER: Duration = Duration::from_secs(1);
@@ -153,7 +153,7 @@ impl NamespaceTask {
         }
         let comes_soon = |address: &Address| {
             let tracked = self.tracked.get(address).filter(|tracked| tracked.watched.is_none())?;
-            Some(tracked.read_at? <= now + tracked.read_interval / TOGETHER)
+            Some(tracked.read_at? <= now + tracked.read_interval / READ_TOGETHER)
         };
         due.extend(options.settled.extract_if(.., |address| comes_soon(address) == Some(true)));
     }

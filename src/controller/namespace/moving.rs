@@ -31,7 +31,10 @@ impl NamespaceTask {
     /// they are then.
     pub(super) fn start_moves(&mut self, part: &Part, moves: Vec<Move>, now: Instant) {
         let involved = self.involved(&part.addresses, &moves);
-        if self.is_outdated(part, now) || involved.iter().any(|address| self.run.is_running(address)) {
+        if self.is_put_aside(part, now) {
+            return;
+        }
+        if involved.iter().any(|address| self.run.is_running(address)) {
             return self.plan_again(part, now);
         }
         self.run.withdraw(&part.addresses);

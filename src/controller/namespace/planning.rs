@@ -23,8 +23,6 @@ use crate::plan::{Held, Memo, Plan, PlanOptions, Refresh, RunningStep};
 const CRD_AGAIN: Duration = Duration::from_secs(15);
 /// How often destroys are looked at again while Resources are listed anew: a page takes about that long.
 const RELISTED_AGAIN: Duration = Duration::from_millis(100);
-/// For so long at most steps stand still for a plan: whoever is asked may be slow.
-const PAUSE: Duration = Duration::from_secs(1);
 /// Replacements that may fail in a row before they are given up.
 const MAX_FAILED_CREATES: u32 = 3;
 
@@ -55,13 +53,13 @@ pub(super) struct Part {
     pub(super) names: BTreeSet<Arc<str>>,
     pub(super) addresses: BTreeSet<Address>,
     pub(super) config: Arc<Config>,
-    versions: BTreeMap<Address, Version>,
+    pub(super) versions: BTreeMap<Address, Version>,
     running: Vec<RunningStep>,
     pub(super) fingerprints: BTreeMap<Address, u64>,
     pub(super) plan: Plan,
     namespace: crate::model::Value,
     pub(super) began: Instant,
-    destroys: bool,
+    pub(super) destroys: bool,
 }
 
 impl NamespaceTask {
@@ -224,34 +222,6 @@ impl NamespaceTask {
         self.settle.wake();
     }
 
-    /// While steps follow one another quickly, each plan is outdated when it is there. After the first such plan, when
-    /// whoever was slow to answer has answered, they stand still for a moment.
-    fn pause_if_overtaken(&mut self, names: &BTreeSet<Arc<str>>, now: Instant) {
-        if !self.overtaken.is_disjoint(names) {
-            self.overtaken.retain(|name| !names.contains(name));
-            self.run.pause(names);
-            self.pauses.push((now + PAUSE, names.clone()));
-        }
-    }
-
-    /// Lets steps go on that stand still for too long; gives when to look again.
-    pub(super) fn end_long_pauses(&mut self, now: Instant) -> Option<Instant> {
-        let over: Vec<_> = self.pauses.extract_if(.., |(until, _)| *until <= now).collect();
-        for (_, names) in over {
-            self.run.resume(&names);
-            self.run_is_idle = false;
-        }
-        self.pauses.iter().map(|(until, _)| *until).min()
-    }
-
-    fn resume(&mut self, names: &BTreeSet<Arc<str>>) {
-        let over: Vec<_> = self.pauses.extract_if(.., |(_, paused)| !paused.is_disjoint(names)).collect();
-        for (_, names) in over {
-            self.run.resume(&names);
-            self.run_is_idle = false;
-        }
-    }
-
     /// A planning that panicked: its names are planned again, after a pause, since they are likely to panic again.
     pub(super) fn lost_plan(&mut self, error: &tokio::task::JoinError) {
         if self.stopping || error.is_cancelled() {
@@ -299,8 +269,8 @@ impl NamespaceTask {
     }
 
     fn adopt_or_plan_again(&mut self, part: Part, now: Instant) {
-        if self.is_outdated(&part, now) {
-            return self.plan_again(&part, now);
+        if self.is_put_aside(&part, now) {
+            return;
         }
         let (graph, warnings) = graph::build(&part.plan, &part.config, &self.recorded(&part), &part.running);
         let mut plan = part.plan.clone();
@@ -316,40 +286,13 @@ impl NamespaceTask {
             running: part.running.clone(),
         };
         if self.run.adopt(adoption).is_err() {
-            self.overtaken.extend(part.names.iter().cloned());
-            return self.plan_again(&part, now);
+            return self.came_too_late(&part, now);
         }
         self.run_is_idle = false;
         for name in &part.names {
             self.settle.clear(name, part.began);
         }
         self.follow(part, steps, now);
-    }
-
-    /// Whether a plan is no longer about the situation as it is. Newer wishes alone do not make it so: what it starts
-    /// was right a moment ago, and they are planned next. But nothing is destroyed while a newer wish is known,
-    /// unless wishes keep coming for too long.
-    pub(super) fn is_outdated(&self, part: &Part, now: Instant) -> bool {
-        let newer = part.names.iter().any(|name| self.settle.touched_after(name, part.began));
-        let patient = !self.settle.out_of_patience(part.names.iter(), now);
-        self.is_overtaken(part) || (part.destroys && newer && patient)
-    }
-
-    /// Whether records have changed since.
-    fn is_overtaken(&self, part: &Part) -> bool {
-        part.addresses.iter().any(|address| {
-            self.run.records().get(address).map(|stored| stored.version) != part.versions.get(address).copied()
-        })
-    }
-
-    /// A plan that is of no use any more.
-    pub(super) fn plan_again(&mut self, part: &Part, now: Instant) {
-        if self.is_overtaken(part) {
-            self.overtaken.extend(part.names.iter().cloned());
-        }
-        for name in &part.names {
-            self.settle.touch(name, now);
-        }
     }
 
     fn recorded(&self, part: &Part) -> Recorded {

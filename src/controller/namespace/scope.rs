@@ -14,7 +14,8 @@ use crate::model::of_name;
 /// How many names one planning covers at most (a component is never split): planning many components together costs
 /// less than each alone, and a slow driver should not keep all the others waiting. For the same reason only components
 /// that use the same providers are planned together: one that hangs holds up its own.
-const TOGETHER: usize = 256;
+const PLANNED_TOGETHER: usize = 256;
+
 /// What one planning is about.
 pub(super) struct Scope {
     pub(super) names: BTreeSet<Arc<str>>,
@@ -50,7 +51,7 @@ impl NamespaceTask {
         let mut scope = Scope { names: BTreeSet::new(), components: Vec::new(), asks_providers: false };
         let mut providers = None;
         let mut others = BTreeSet::new();
-        while scope.names.len() < TOGETHER
+        while scope.names.len() < PLANNED_TOGETHER
             && let Some(name) = waiting.pop_first()
         {
             if [&self.in_planning, &self.moving, &self.joining].iter().any(|busy| busy.contains(&name)) {
