@@ -348,9 +348,10 @@ impl Index {
         }
     }
 
-    /// A step of the object, or its recovery, begins: what the watch says about its record is parked from now on.
-    pub fn begin(&mut self, address: &Address) {
-        self.busy.entry(address.clone()).or_default();
+    /// A step of the object, or its recovery, begins: what the watch says about its record is parked from now on. `base`:
+    /// the version of the record that it builds on, which may be older than what the watch has told.
+    pub fn begin(&mut self, address: &Address, base: Option<Version>) {
+        self.busy.entry(address.clone()).or_insert_with(|| Parked::on(base));
     }
 
     /// Nothing is running: whoever began something is gone. What was parked counts.
@@ -370,14 +371,14 @@ impl Index {
     pub fn end(&mut self, address: &Address, own: Option<&Stored>) {
         self.providers.touch();
         let parked = self.busy.remove(address).unwrap_or_default();
-        let existed = self.records.contains_key(address);
+        let removed = self.version(address).is_some_and(|known| parked.removed(known));
         if let Some(stored) = own {
             self.erased.remove(address);
             if self.version(address).is_none_or(|known| known < stored.version) {
                 self.own_marks(address, Overlay::Marked(stored.record.uid.clone()));
                 self.keep(stored.clone());
             }
-        } else if existed {
+        } else if removed {
             self.drop_record(address);
             // The marks stay on a family until the last of its instances has none any more.
             if self.addresses(&address.name).next().is_none() {

@@ -6,12 +6,24 @@ use crate::model::{Address, Stored, Version};
 /// The last word of the watch. Which of it is our own doing can be told only once the step's result is known.
 #[derive(Debug, Default)]
 pub(super) struct Parked {
+    /// The version of the record that the step builds on; `None`: it knew of none.
+    base: Option<Version>,
     deleted: Option<Version>,
     /// The newest form since `deleted`, or since the beginning.
     applied: Option<Stored>,
 }
 
 impl Parked {
+    pub(super) fn on(base: Option<Version>) -> Self {
+        Self { base, ..Self::default() }
+    }
+
+    /// Whether a step without a record at its end has removed this one: what others had written before it began, and it
+    /// knew nothing of, is still there.
+    pub(super) fn removed(&self, version: Version) -> bool {
+        self.base.is_some_and(|base| version <= base)
+    }
+
     pub(super) fn applied(&mut self, stored: Stored) {
         self.applied = Some(stored);
     }

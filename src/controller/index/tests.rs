@@ -112,7 +112,7 @@ fn components_follow_configuration_and_records_and_fall_apart_again() {
 fn events_of_our_own_version_or_older_are_ignored() {
     let mut index = index([applied(resource("a", 1, &[]))]);
     let address = Address::single("a");
-    index.begin(&address);
+    index.begin(&address, None);
     wakes(&mut index, Event::RecordApplied(record("a", 5, &[])), &[]);
     index.end(&address, Some(&record("a", 7, &[])));
     wakes(&mut index, Event::RecordApplied(record("a", 6, &[])), &[]);
@@ -125,7 +125,7 @@ fn events_of_our_own_version_or_older_are_ignored() {
 fn a_foreign_write_during_a_step_counts_after_it() {
     let mut index = index([]);
     let address = Address::single("a");
-    index.begin(&address);
+    index.begin(&address, None);
     index.apply(Event::RecordApplied(record("a", 9, &["b"])));
     index.end(&address, Some(&record("a", 7, &[])));
     let (names, foreign) = index.take_woken();
@@ -134,10 +134,25 @@ fn a_foreign_write_during_a_step_counts_after_it() {
 }
 
 #[test]
+fn a_record_that_a_step_knew_nothing_of_is_still_there_after_it() {
+    let mut index = index([applied(resource("a", 1, &[])), Event::RecordApplied(record("a", 5, &[]))]);
+    let address = Address::single("a");
+    // It came between the plan and the step, which has failed for that.
+    index.begin(&address, None);
+    index.end(&address, None);
+    assert_eq!(index.records()[&address].version, Version(5));
+    wakes(&mut index, Event::RecordApplied(record("a", 6, &[])), &["a"]);
+    // The same, beside an older one that the step did know and was to remove.
+    index.begin(&address, Some(Version(4)));
+    index.end(&address, None);
+    assert_eq!(index.records()[&address].version, Version(6));
+}
+
+#[test]
 fn an_erased_record_does_not_come_back_by_late_events() {
     let mut index = index([Event::RecordApplied(record("a", 5, &[]))]);
     let address = Address::single("a");
-    index.begin(&address);
+    index.begin(&address, Some(Version(5)));
     index.end(&address, None);
     wakes(&mut index, Event::RecordApplied(record("a", 6, &[])), &[]);
     assert!(index.is_empty());
@@ -149,9 +164,9 @@ fn an_erased_record_does_not_come_back_by_late_events() {
 fn a_late_deletion_does_not_remove_what_we_made_anew() {
     let mut index = index([Event::RecordApplied(record("a", 5, &[]))]);
     let address = Address::single("a");
-    index.begin(&address);
+    index.begin(&address, Some(Version(5)));
     index.end(&address, None);
-    index.begin(&address);
+    index.begin(&address, None);
     index.end(&address, Some(&record("a", 9, &[])));
     wakes(&mut index, Event::RecordDeleted(address.clone(), Version(7)), &[]);
     assert_eq!(index.records()[&address].version, Version(9));
@@ -166,7 +181,7 @@ fn what_a_new_list_lacks_is_gone_but_not_what_we_wrote_meanwhile() {
     ]);
     index.apply(Event::RecordsRelisting);
     index.apply(Event::ResourcesRelisting);
-    index.begin(&Address::single("b"));
+    index.begin(&Address::single("b"), Some(Version(6)));
     index.end(&Address::single("b"), Some(&record("b", 8, &[])));
     index.apply(Event::RecordsListed);
     index.apply(Event::ResourcesListed);
@@ -178,7 +193,7 @@ fn what_a_new_list_lacks_is_gone_but_not_what_we_wrote_meanwhile() {
 fn marks_count_as_written_until_the_watch_shows_them() {
     let mut index = index([applied(resource("a", 1, &[]))]);
     let address = Address::single("a");
-    index.begin(&address);
+    index.begin(&address, None);
     index.end(&address, Some(&record("a", 5, &[])));
     index.apply(applied(resource("a", 2, &[])));
     assert!(index.instance("a").unwrap().has_finalizer);
@@ -369,7 +384,7 @@ fn what_we_have_removed_ourselves_is_not_lost_though_a_late_index_still_names_it
         Event::FamilyApplied(family(&[0], 3)),
     ]);
     let address: Address = "web[0]".parse().unwrap();
-    index.begin(&address);
+    index.begin(&address, Some(Version(2)));
     index.end(&address, None);
     assert_eq!(indexed(&index), Vec::<String>::new());
     index.apply(Event::FamilyDeleted("web".into(), Version(4)));
@@ -384,9 +399,9 @@ fn the_marks_of_a_family_stay_until_its_last_record_goes() {
         Event::RecordApplied(record_at("web[0]", 2)),
         Event::RecordApplied(record_at("web[1]", 3)),
     ]);
-    for (address, has_finalizer) in [("web[0]", true), ("web[1]", false)] {
+    for (address, version, has_finalizer) in [("web[0]", 2, true), ("web[1]", 3, false)] {
         let address = address.parse().unwrap();
-        index.begin(&address);
+        index.begin(&address, Some(Version(version)));
         index.end(&address, None);
         assert_eq!(index.instance("web").unwrap().has_finalizer, has_finalizer);
     }

@@ -38,11 +38,13 @@ impl NamespaceTask {
             return self.plan_again(part, now);
         }
         self.run.withdraw(&part.addresses);
-        let mut index = self.shared.index();
-        involved.iter().for_each(|address| index.begin(address));
-        drop(index);
         let own = |address: &Address| Some((address.clone(), self.run.records().get(address)?.clone()));
         let records: Recorded = involved.iter().filter_map(own).collect();
+        let mut index = self.shared.index();
+        for address in &involved {
+            index.begin(address, records.get(address).map(|stored| stored.version));
+        }
+        drop(index);
         self.moving.extend(part.names.iter().cloned());
         let (context, names) = (self.context.clone(), part.names.clone());
         self.moves.spawn(async move {

@@ -159,7 +159,8 @@ impl NamespaceTask {
     }
 
     fn step_started(&mut self, step: &Step, now: Instant) {
-        self.shared.index().begin(&step.address);
+        let base = self.run.records().get(&step.address).map(|stored| stored.version);
+        self.shared.index().begin(&step.address, base);
         self.context.metrics.step_started();
         tracing::debug!(namespace = &**self.shared.name(), step = step.id(), "started");
         self.tracked.entry(step.address.clone()).or_default().started.insert(step.clone(), now);

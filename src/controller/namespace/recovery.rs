@@ -39,7 +39,7 @@ impl NamespaceTask {
             if held || self.run.is_running(&address) || !self.recovering.insert(address.clone()) {
                 continue;
             }
-            self.shared.index().begin(&address);
+            self.shared.index().begin(&address, Some(stored.version));
             let (context, namespace) = (self.context.clone(), self.shared.name().clone());
             self.recoveries.spawn(async move {
                 let (outcome, warnings) = settle(&context, &namespace, &stored).await;
