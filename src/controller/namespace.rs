@@ -11,6 +11,7 @@
 //! happen. Nothing here blocks on a driver or on the API server: plans, recoveries and small chores run in tasks that
 //! this one owns, and the running calls belong to the `Run`.
 
+mod beyond;
 mod drift;
 mod moving;
 mod objects;

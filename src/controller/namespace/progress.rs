@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tokio::time::Instant;
 
 use super::planning::Part;
-use super::tracked::Hold;
+use super::tracked::{Begun, Hold};
 use super::{Chore, NamespaceTask};
 use crate::controller::retry;
 use crate::controller::summarize::{Note, StepState, finished};
@@ -18,7 +18,7 @@ use crate::store::secrets::Patience;
 
 /// A plan that is being carried out.
 pub(super) struct Adopted {
-    addresses: BTreeSet<Address>,
+    pub(super) addresses: BTreeSet<Address>,
     open: BTreeSet<Step>,
     /// What it did may be what others wait for.
     had_steps: bool,
@@ -29,6 +29,7 @@ impl NamespaceTask {
     pub(super) fn follow(&mut self, part: Part, nodes: Vec<(Step, bool)>, now: Instant) {
         self.adopted.retain(|adopted| adopted.addresses.is_disjoint(&part.addresses));
         let open: BTreeSet<Step> = nodes.iter().map(|(step, _)| step.clone()).collect();
+        let as_wanted = self.created_as_wanted(&part, &nodes);
         let mut by_address: BTreeMap<Address, Vec<(Step, bool)>> = BTreeMap::new();
         for (step, is_running) in nodes {
             by_address.entry(step.address.clone()).or_default().push((step, is_running));
@@ -50,6 +51,9 @@ impl NamespaceTask {
             let own = changes.remove(address).unwrap_or_default();
             let steps = by_address.remove(address).unwrap_or_default();
             self.follow_object(&part, address, own, steps, now);
+        }
+        for address in &as_wanted {
+            self.tracked.entry(address.clone()).or_default().is_done_by_its_steps();
         }
         for name in &part.names {
             self.follow_resource(name, &part.config);
@@ -160,10 +164,13 @@ impl NamespaceTask {
 
     fn step_started(&mut self, step: &Step, now: Instant) {
         let base = self.run.records().get(&step.address).map(|stored| stored.version);
-        self.shared.index().begin(&step.address, base);
+        let mut index = self.shared.index();
+        index.begin(&step.address, base);
+        let begun = Begun { at: now, situation: index.shared_fingerprint(&step.address.name) };
+        drop(index);
         self.context.metrics.step_started();
         tracing::debug!(namespace = &**self.shared.name(), step = step.id(), "started");
-        self.tracked.entry(step.address.clone()).or_default().started.insert(step.clone(), now);
+        self.tracked.entry(step.address.clone()).or_default().started.insert(step.clone(), begun);
         self.set_state(step, StepState::Running);
     }
 
@@ -176,7 +183,7 @@ impl NamespaceTask {
         }
         let failed = matches!(state, StepState::Failed { .. });
         let tracked = self.tracked.entry(address.clone()).or_default();
-        let began = tracked.started.remove(step).unwrap_or(now);
+        let began = tracked.started.remove(step).map_or(now, |begun| begun.at);
         let type_name = tracked.change.as_ref().map(|change| change.type_name.clone()).unwrap_or_default();
         self.context.metrics.step_ended(step.operation, &type_name, failed, now - began);
         if let StepState::Failed { reason, message, retryable } = &state {
@@ -235,22 +242,6 @@ impl NamespaceTask {
             }
             Chore::Done
         });
-    }
-
-    /// Plans what belongs together again, when a step has ended that the plan was made around: what had to wait for it
-    /// can be planned now, and its outcome was known only as planned.
-    fn plan_beyond(&mut self, step: &Step, now: Instant) {
-        let planned_around = self.tracked.get_mut(&step.address).is_some_and(|t| t.was_planned_around(step));
-        let wanted = self.shared.index().instance(&step.address.name).map(|instance| instance.generation);
-        let planned = self.followed.get(&step.address.name).map(|followed| followed.shared.generation);
-        if wanted.is_some() && wanted != planned {
-            self.settle.touch(&step.address.name, now);
-        }
-        // By now the object may be gone and connected with nothing, so the plan says who belongs together.
-        let adopted = self.adopted.iter().filter(|adopted| planned_around && adopted.addresses.contains(&step.address));
-        for address in adopted.flat_map(|adopted| &adopted.addresses) {
-            self.settle.touch(&address.name, now);
-        }
     }
 
     fn tell_hook(&mut self, step: &Step, told: HookNote) {

@@ -29,7 +29,8 @@ pub(super) struct Tracked {
     again: Steps<()>,
     /// Steps that were under way when the plan was made.
     fixed: Steps<()>,
-    pub(super) started: Steps<Instant>,
+    /// Steps that are under way.
+    pub(super) started: Steps<Begun>,
     /// The warnings of its last plan, which are told when they are new.
     pub(super) warned: BTreeSet<String>,
     /// What its provider has warned of since the Resource was changed last, with the generation of that. A provider
@@ -55,6 +56,13 @@ pub(super) struct Tracked {
     pub(super) unread: bool,
     /// The request to look at it that was planned last.
     pub(super) requested: Arc<str>,
+}
+
+/// When a step was begun, and what was known by then of all that its object depends on: its shared fingerprint.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Begun {
+    pub(super) at: Instant,
+    pub(super) situation: u64,
 }
 
 /// Why it is left alone, until when, and what it must be like for that.
@@ -116,6 +124,16 @@ impl Tracked {
         let failed = matches!(state, StepState::Failed { .. });
         let comes_again = ended && self.again.remove(step).is_some() && !failed;
         self.steps.insert(step.clone(), if comes_again { StepState::Waiting } else { state });
+    }
+
+    /// Whether the last plan was made around steps of it, which may come to something else than the plan wants.
+    pub(super) fn is_planned_around(&self) -> bool {
+        self.fixed.values().next().is_some()
+    }
+
+    /// The steps that are under way come to what the last plan wants.
+    pub(super) fn is_done_by_its_steps(&mut self) {
+        self.fixed.clear();
     }
 
     /// Whether the last plan was made around this step, which has ended now.
