@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::Value;
@@ -15,10 +15,16 @@ use crate::installation::{LIMIT, NAMESPACE, chart};
 /// A running `purlin controller`. Dropping it kills the process and deletes its Pod.
 pub(crate) struct Controller {
     child: Child,
+    /// Open for as long as this is: to wait for a child closes the one that it has.
+    _lifeline: Option<ChildStdin>,
     pod: String,
     log: PathBuf,
     port: u16,
 }
+
+/// Becomes the program that it is given, and kills that when the pipe of its standard input is closed: the one controller
+/// that all tests share would otherwise outlive them, since nobody is there to drop it.
+const ENDS_WITH_US: &str = r#"exec 3<&0; (cat <&3; kill -KILL $$) >/dev/null 2>&1 & exec 3<&- </dev/null "$0" "$@""#;
 
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 
@@ -54,7 +60,8 @@ impl Controller {
         arguments.retain(|argument| !more.iter().any(|other| flag(other) == flag(argument)));
         let log = plane.scratch().join(format!("{pod}.log"));
         let output = File::create(&log).expect("a log file");
-        let child = Command::new(env!("CARGO_BIN_EXE_purlin"))
+        let mut child = Command::new("sh")
+            .args(["-c", ENDS_WITH_US, env!("CARGO_BIN_EXE_purlin")])
             .args(arguments)
             .args(more)
             .env("KUBECONFIG", kubeconfig)
@@ -62,12 +69,12 @@ impl Controller {
             .env("POD_NAME", &pod)
             .env("POD_UID", uid)
             .envs(literal_env(&template))
-            .stdin(Stdio::null())
+            .stdin(Stdio::piped())
             .stdout(output.try_clone().expect("a second handle"))
             .stderr(output)
             .spawn()
             .expect("the controller starts");
-        Self { child, pod, log, port }
+        Self { _lifeline: child.stdin.take(), child, pod, log, port }
     }
 
     /// Everything it has logged so far.
