@@ -231,10 +231,15 @@ pub trait Driver: Send + Sync {
         None
     }
 
-    /// Configures a provider, unless it is configured so already. The error tells why it cannot be used with these
-    /// settings.
-    fn configure<'a>(&'a self, _used: &'a ProviderUse) -> BoxFuture<'a, Result<(), DriverError>> {
-        Box::pin(async { Ok(()) })
+    /// Configures a provider, unless it is configured so already. Gives what it warns of; the error tells why it cannot
+    /// be used with these settings.
+    fn configure<'a>(&'a self, _used: &'a ProviderUse) -> BoxFuture<'a, Result<Diagnostics, DriverError>> {
+        Box::pin(async { Ok(Vec::new()) })
+    }
+
+    /// What a provider has warned of when it was configured with these settings last. Paths are below `spec.config`.
+    fn warned(&self, _used: &ProviderUse) -> Diagnostics {
+        Vec::new()
     }
 
     /// Checks a configuration, unknown places included. Must not change anything outside.

@@ -6,7 +6,7 @@ use super::index::SettingsView;
 use super::summarize::Note;
 use crate::api::ProviderConfigStatus;
 use crate::api::conditions::{ConditionType, condition, merge};
-use crate::model::Reason;
+use crate::model::{Diagnostic, Reason};
 
 /// How many users a message names.
 const NAMED: usize = 5;
@@ -22,9 +22,23 @@ pub enum Trial {
     Accepted {
         /// The version of the provider.
         version: Option<String>,
+        /// That it has, and what it warns of.
+        message: String,
     },
     /// It cannot be used with them.
     Refused(String),
+}
+
+impl Trial {
+    /// The provider has accepted the settings, with these warnings.
+    pub fn accepted(version: Option<String>, warnings: &[Diagnostic]) -> Self {
+        let mut message = "the provider accepts the settings".to_owned();
+        for warning in warnings {
+            let place = warning.path.as_ref().map_or_else(String::new, |path| format!("spec.config.{path}: "));
+            message.push_str(&format!("; it warns: {place}{}", warning.summary));
+        }
+        Self::Accepted { version, message }
+    }
 }
 
 /// The status to write.
@@ -36,7 +50,7 @@ pub fn status(view: &SettingsView, trial: &Trial, now: Timestamp) -> ProviderCon
         (Ok(_), trial) => {
             let ready = match trial {
                 Trial::Open => ("False", Reason::Progressing, "the provider is being configured"),
-                Trial::Accepted { .. } => ("True", Reason::Available, "the provider accepts the settings"),
+                Trial::Accepted { message, .. } => ("True", Reason::Available, message.as_str()),
                 Trial::Refused(why) => ("False", Reason::ProviderNotReady, why.as_str()),
             };
             (("True", Reason::Available, "the settings are known"), ready)
@@ -54,7 +68,7 @@ pub fn status(view: &SettingsView, trial: &Trial, now: Timestamp) -> ProviderCon
         conditions: merge(&view.meta.status.conditions, conditions, now),
         provider: Some(view.provider.to_string()),
         version: match trial {
-            Trial::Accepted { version } => version.clone(),
+            Trial::Accepted { version, .. } => version.clone(),
             _ => None,
         },
         users: i32::try_from(view.users.len()).unwrap_or(i32::MAX),
@@ -134,7 +148,7 @@ mod tests {
 
     #[test]
     fn conditions_say_whether_settings_are_known_and_accepted() {
-        let accepted = Trial::Accepted { version: Some("1.2.3".into()) };
+        let accepted = Trial::accepted(Some("1.2.3".into()), &[]);
         assert_eq!(
             told(&view(true, false, 1), &accepted),
             [

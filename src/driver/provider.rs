@@ -101,6 +101,11 @@ impl Providers {
         self.given(provider).unwrap_or_else(|| Arc::clone(provider))
     }
 
+    /// The settings, of the provider as it is called now.
+    fn as_served(&self, used: &ProviderUse) -> ProviderUse {
+        ProviderUse { provider: self.current(&used.provider), ..used.clone() }
+    }
+
     /// The settings to call a provider with: those that hold now, when there are any of that name in the namespace.
     fn settings(&self, context: &CallContext) -> Result<Arc<ProviderUse>, DriverError> {
         let missing = || DriverError {
@@ -249,14 +254,18 @@ impl Driver for Providers {
         Some(self.known(provider)?.ok()?.facts().clone())
     }
 
-    fn configure<'a>(&'a self, used: &'a ProviderUse) -> BoxFuture<'a, Result<(), DriverError>> {
+    fn configure<'a>(&'a self, used: &'a ProviderUse) -> BoxFuture<'a, Result<Diagnostics, DriverError>> {
         async move {
-            let provider = self.current(&used.provider);
-            let used = ProviderUse { provider, ..used.clone() };
+            let used = self.as_served(used);
             let served = self.ask(&used.provider).await?;
-            self.sessions.configured(&used, &served).await.map(|_| ())
+            self.sessions.configured(&used, &served).await?;
+            Ok(self.sessions.warned(&used))
         }
         .boxed()
+    }
+
+    fn warned(&self, used: &ProviderUse) -> Diagnostics {
+        self.sessions.warned(&self.as_served(used))
     }
 
     fn validate<'a>(

@@ -16,8 +16,8 @@ use crate::driver::{CallContext, Driver, Preparation, Reconstructed, Registry};
 use crate::execute::Engine;
 use crate::load::{Config, ImportRequest, ProviderSpec, Timeouts, closest};
 use crate::model::{
-    Address, Diagnostics, DriverError, ErrorKind, ObjectState, PlanRequest, PlanResponse, Provider, ProviderUse,
-    Recorded, Schema, Secrets, Severity, Value,
+    Address, Diagnostic, Diagnostics, DriverError, ErrorKind, ObjectState, PlanRequest, PlanResponse, Provider,
+    ProviderUse, Recorded, Schema, Secrets, Severity, Value,
 };
 use crate::plan::moves::{self, Move, Moves, Takeovers};
 use crate::plan::{Ask, AskId, Memo, Plan, PlanOptions, Planner, Question, Reply, Types};
@@ -79,10 +79,13 @@ pub async fn plan(
     prepare(engine, config, recorded).await;
     let mut config = Arc::clone(config);
     let mut takeovers = Takeovers::new();
+    let mut warnings = Diagnostics::new();
     loop {
         let Moves { moves, held, diagnostics, questions } = moves::find(&config, recorded, options, &takeovers);
         if !questions.is_empty() {
-            takeovers.extend(take_over(engine, &config, questions).await);
+            let (taken, warned) = take_over(engine, &config, questions).await;
+            takeovers.extend(taken);
+            warnings.extend(warned);
             continue;
         }
         let after = (!moves.is_empty()).then(|| moves::carried(recorded, &moves));
@@ -94,11 +97,12 @@ pub async fn plan(
         }
         let now = after.as_ref().unwrap_or(recorded);
         let mut planner = Planner::new(&config, now, &options, &engine.drivers);
-        drive(engine, &config, now, &mut planner, memo).await;
+        let used = drive(engine, &config, now, &mut planner, memo).await;
         if planner.expansions().is_empty() {
             memo.end_plan();
             let mut plan = planner.finish();
-            plan.diagnostics.extend(diagnostics);
+            plan.diagnostics.extend(diagnostics.into_iter().chain(warnings));
+            plan.diagnostics.extend(used.values().flat_map(|used| warnings_of_settings(engine, used)));
             return Consulted { plan, config, moves, recorded: after };
         }
         let expanded = Arc::new(config.expanded(planner.expansions()));
@@ -133,8 +137,28 @@ async fn prepare(engine: &Engine, config: &Config, recorded: &Recorded) {
     driver.prepare(Preparation { namespace, version, needed: &needed, current: &current, settled: &settled }).await;
 }
 
-/// Asks until nothing is left to ask.
-async fn drive(engine: &Engine, config: &Config, recorded: &Recorded, planner: &mut Planner<'_>, memo: &mut Memo) {
+/// What a provider warns of the settings that it was asked under: told with each plan that uses them.
+fn warnings_of_settings(engine: &Engine, used: &ProviderUse) -> Diagnostics {
+    let warnings = engine.drivers.providers().map(|driver| driver.warned(used)).unwrap_or_default();
+    let told = |warning: Diagnostic| {
+        let place = warning.path.as_ref().map_or_else(String::new, |path| format!("spec.config.{path}: "));
+        let (provider, settings) = (&used.provider.name, &used.name);
+        let summary =
+            format!("the provider `{provider}` warns of the settings `{settings}`: {place}{}", warning.summary);
+        Diagnostic { summary, path: None, ..warning }
+    };
+    warnings.into_iter().map(told).collect()
+}
+
+/// Asks until nothing is left to ask. Gives the settings of providers that were asked under, by their digests.
+async fn drive(
+    engine: &Engine,
+    config: &Config,
+    recorded: &Recorded,
+    planner: &mut Planner<'_>,
+    memo: &mut Memo,
+) -> BTreeMap<Arc<str>, Arc<ProviderUse>> {
+    let mut used = BTreeMap::new();
     let begins_anew = config.families.values().any(|family| family.is_evaluated());
     let mut open: FuturesUnordered<Answer<'_>> = FuturesUnordered::new();
     let mut kept: BTreeMap<AskId, Ask> = BTreeMap::new();
@@ -150,6 +174,9 @@ async fn drive(engine: &Engine, config: &Config, recorded: &Recorded, planner: &
                 }
                 kept.insert(ask.id, ask.clone());
             }
+            if let Some(one) = &ask.provider {
+                used.entry(Arc::clone(&one.digest)).or_insert_with(|| Arc::clone(one));
+            }
             let mut answer: Answer<'_> = Box::pin(answer(engine, config, recorded, ask));
             // Built-in drivers reply at once; only what has to wait goes through the set.
             match futures::poll!(&mut answer) {
@@ -161,7 +188,7 @@ async fn drive(engine: &Engine, config: &Config, recorded: &Recorded, planner: &
         if !asked {
             match open.next().await {
                 Some(reply) => replies.push(reply),
-                None => return,
+                None => return used,
             }
         }
         for (id, reply) in replies {

@@ -6,30 +6,42 @@ use std::sync::Arc;
 use super::Engine;
 use super::consult::take_places;
 use super::engine::Call;
-use crate::driver::{CallContext, Driver};
+use super::step::told;
+use crate::driver::{CallContext, Driver, Warnings};
 use crate::load::{Config, Instance};
-use crate::model::{Address, DriverError, ErrorKind, ProviderUse, Reason, Record, RecordedObject, Secrets};
+use crate::model::{
+    Address, Diagnostics, DriverError, ErrorKind, ProviderUse, Reason, Record, RecordedObject, Secrets,
+};
 use crate::plan::Held;
 use crate::plan::moves::Takeover;
 
-/// Asks the drivers, all at once.
-pub(super) async fn take_over(
-    engine: &Engine,
-    config: &Config,
-    questions: Vec<Takeover>,
-) -> Vec<((Address, Address), Result<Arc<Record>, Held>)> {
+/// What became of the questions, by the addresses from which and to which objects are moved.
+type Taken = Vec<((Address, Address), Result<Arc<Record>, Held>)>;
+
+/// Asks the drivers, all at once. Gives what they have warned of as well.
+pub(super) async fn take_over(engine: &Engine, config: &Config, questions: Vec<Takeover>) -> (Taken, Diagnostics) {
     let ask = |asked: Takeover| async move {
+        let warnings = Warnings::default();
         let answer = match config.instances.get(&asked.to) {
-            Some(instance) => convert(engine, config, instance, &asked.record).await,
+            Some(instance) => convert(engine, config, instance, &asked.record, &warnings).await,
             None => Err(blocked("there is no Resource for it".to_owned())),
         };
-        ((asked.from, asked.to), answer.map(Arc::new))
+        let warned = told(&asked.to, warnings.take());
+        (((asked.from, asked.to), answer.map(Arc::new)), warned)
     };
-    futures::future::join_all(questions.into_iter().map(ask)).await
+    let answers = futures::future::join_all(questions.into_iter().map(ask)).await;
+    let (taken, warned): (Taken, Vec<Diagnostics>) = answers.into_iter().unzip();
+    (taken, warned.concat())
 }
 
 /// The record as one of the type of the instance.
-async fn convert(engine: &Engine, config: &Config, instance: &Instance, record: &Record) -> Result<Record, Held> {
+async fn convert(
+    engine: &Engine,
+    config: &Config,
+    instance: &Instance,
+    record: &Record,
+    warnings: &Warnings,
+) -> Result<Record, Held> {
     let type_name = &instance.type_name;
     let driver = engine.drivers.get(type_name).ok_or_else(|| unserved(type_name))?;
     let provider = provider(instance, record)?;
@@ -43,7 +55,7 @@ async fn convert(engine: &Engine, config: &Config, instance: &Instance, record: 
         provider: provider.as_ref(),
         service_account: &instance.service_account,
     };
-    let context = engine.call_context(&call, instance.timeouts.read);
+    let context = CallContext { warnings: warnings.clone(), ..engine.call_context(&call, instance.timeouts.read) };
     let becomes = Becomes { driver: driver.as_ref(), context, version, provider };
     let mut after = Record { type_name: Arc::clone(type_name), ..record.clone() };
     for object in after.current.iter_mut().chain(after.deposed.values_mut()) {
@@ -64,6 +76,7 @@ struct Becomes<'a> {
 impl Becomes<'_> {
     async fn of(&self, type_name: &str, object: &RecordedObject) -> Result<RecordedObject, DriverError> {
         let taken = self.driver.take_over(&self.context, type_name, object).await;
+        self.context.warnings.mask(|| Secrets::of([&object.value]));
         let taken = taken.map_err(|error| Secrets::of([&object.value]).error(error))?;
         let source = |used: &Option<Arc<ProviderUse>>| used.as_ref().map(|used| used.provider.source.clone());
         // Whether it is gone can be told under the settings that last saw it, and no others.

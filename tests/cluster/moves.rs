@@ -432,6 +432,9 @@ fn a_provider_takes_the_object_of_another_type_over() {
     assert_eq!(recorded(&ns), ["old", "user"]);
     plane().kubectl_ok(&["-n", &ns, "annotate", "pres", "new", "purlin.dev/moved-from-"]);
     wait_moved(&ns, "old", "newer");
+    wait_until("what the provider warns of is told", LIMIT, || {
+        events(&ns, "newer").iter().any(|event| event == "ProviderWarning: Of the thing only the name is kept: first")
+    });
     assert_eq!(attribute(&ns, "newer", "id"), id);
     assert!(events(&ns, "newer").iter().any(|event| event.contains("Moved")), "{:?}", events(&ns, "newer"));
     plane().kubectl_ok(&["-n", &ns, "delete", "pres", "--all", "--wait=false"]);

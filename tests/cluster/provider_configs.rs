@@ -89,6 +89,14 @@ fn settings_are_tried_and_stay_as_long_as_anything_uses_them() {
     let shown = plane().kubectl_ok(&["-n", &ns, "get", "ppc,pprov"]);
     assert!(shown.contains("USERS") && shown.contains("SYNCED") && shown.contains("TYPES"), "{shown}");
 
+    // What the provider warns of is told, also by a status that is not written anew.
+    let warned = format!("{{ folder: '{}', warn: 'soon gone', secret: '${{inputs.s}}' }}", folder.display());
+    plane().apply(&["-n", &ns], &config("corner", "corner", &warned, SECRET));
+    wait_until("the warning is told", LIMIT, || {
+        let told = wait_settings(&ns, "corner", "Ready", "Available");
+        told == "the provider accepts the settings; it warns: spec.config.warn: The settings are old: soon gone"
+    });
+
     // Settings that are refused are told where they are, and where they are used.
     plane().apply(&["-n", &ns], &config("corner", "corner", "{ fail: 'not with ${inputs.s}' }", SECRET));
     let refused = wait_settings(&ns, "corner", "Ready", "ProviderNotReady");

@@ -11,7 +11,7 @@ use super::planning::Part;
 use crate::controller::context::Context;
 use crate::controller::summarize::Note;
 use crate::execute::{self, JournalError};
-use crate::model::{Address, Reason, Record, Recorded};
+use crate::model::{Address, Diagnostic, Diagnostics, Reason, Record, Recorded};
 use crate::plan::Held;
 use crate::plan::moves::{Move, rounds};
 
@@ -23,6 +23,8 @@ pub(super) struct Moved {
     involved: BTreeSet<Address>,
     /// Their records as they are now.
     records: Recorded,
+    /// What the drivers of new types have warned of.
+    warnings: Diagnostics,
     outcome: Result<(), JournalError>,
 }
 
@@ -45,12 +47,14 @@ impl NamespaceTask {
             index.begin(address, records.get(address).map(|stored| stored.version));
         }
         drop(index);
+        let warns = |one: &&Diagnostic| one.reason == Reason::ProviderWarning;
+        let warnings = part.plan.diagnostics.iter().filter(warns).cloned().collect();
         self.moving.extend(part.names.iter().cloned());
         let (context, names) = (self.context.clone(), part.names.clone());
         self.moves.spawn(async move {
             let mut records = records;
             let outcome = carry_out(&context, &mut records, &moves).await;
-            Moved { names, moves, involved, records, outcome }
+            Moved { names, moves, involved, records, warnings, outcome }
         });
     }
 
@@ -69,7 +73,7 @@ impl NamespaceTask {
 
     /// Takes in what moves came to; the component is planned again.
     pub(super) fn take_moved(&mut self, moved: Moved) {
-        let Moved { names, moves, involved, records, outcome } = moved;
+        let Moved { names, moves, involved, records, warnings, outcome } = moved;
         let now = Instant::now();
         self.moving.retain(|name| !names.contains(name));
         self.joining.clear();
@@ -84,7 +88,7 @@ impl NamespaceTask {
         }
         for one in &moves {
             match &outcome {
-                Ok(()) => self.tell_move(one),
+                Ok(()) => self.tell_move(one, &warnings),
                 Err(error) => {
                     let message = format!("`{}` could not be moved to `{}`: {error}", one.from, one.to);
                     tracing::warn!(namespace = &**self.shared.name(), "{message}");
@@ -103,7 +107,7 @@ impl NamespaceTask {
         names.iter().for_each(|name| self.settle.touch(name, now));
     }
 
-    fn tell_move(&self, one: &Move) {
+    fn tell_move(&self, one: &Move, warnings: &[Diagnostic]) {
         let (namespace, Move { from, to, .. }) = (self.shared.name(), one);
         let (instance, terminating) = {
             let index = self.shared.index();
@@ -113,12 +117,13 @@ impl NamespaceTask {
             return tracing::info!(%namespace, "`{from}` stays what it is, since `{to}` is not wanted any more");
         };
         let note = format!("`{from}` is `{to}` from now on; the object stays as it is");
-        self.context.tell(
-            namespace,
-            &instance,
-            terminating,
-            Note { warning: false, reason: "Moved", action: "Move", note },
-        );
+        let moved = Note { warning: false, reason: "Moved", action: "Move", note };
+        let own = warnings.iter().filter(|warning| warning.address.as_ref() == Some(to));
+        let reason = Reason::ProviderWarning.as_str();
+        let warned = own.map(|one| Note { warning: true, reason, action: "Move", note: one.message() });
+        for note in std::iter::once(moved).chain(warned) {
+            self.context.tell(namespace, &instance, terminating, note);
+        }
     }
 }
 

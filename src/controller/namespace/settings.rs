@@ -35,9 +35,9 @@ pub(super) struct Settings {
 #[derive(Debug)]
 struct Known {
     uid: Arc<str>,
-    /// Its status says of the present generation that the provider has accepted it. So a controller that starts again
-    /// need not start every provider of every namespace only to see that.
-    was_accepted: bool,
+    /// What its status says of the present generation when the provider has accepted it. So a controller that starts
+    /// again need not start every provider of every namespace only to see that.
+    accepted: Option<String>,
     /// The settings that were tried, or are being tried.
     tried: Option<Arc<ProviderUse>>,
     trial: Trial,
@@ -92,9 +92,9 @@ impl NamespaceTask {
             return;
         }
         let wanted = view.settled.as_ref().ok();
-        if std::mem::take(&mut known.was_accepted) {
+        if let Some(message) = known.accepted.take() {
             known.tried = wanted.cloned();
-            known.trial = Trial::Accepted { version: view.meta.status.version.clone() };
+            known.trial = Trial::Accepted { version: view.meta.status.version.clone(), message };
         }
         if known.tried.as_ref() != wanted {
             (known.tried, known.trial, known.failures, known.again) = (None, Trial::Open, 0, None);
@@ -134,9 +134,9 @@ impl NamespaceTask {
         self.chores.spawn(async move {
             let Some(driver) = context.engine.drivers.providers() else { return Chore::Done };
             let trial = match driver.configure(&used).await {
-                Ok(()) => {
+                Ok(warnings) => {
                     let version = driver.facts(&used.provider).and_then(|facts| facts.version);
-                    Trial::Accepted { version }
+                    Trial::accepted(version, &warnings)
                 }
                 Err(error) => Trial::Refused(error.line()),
             };
@@ -231,12 +231,13 @@ impl Settings {
 impl Known {
     fn of(meta: &SettingsMeta) -> Self {
         let is_current = meta.status.observed_generation == meta.generation;
-        let accepted = |condition: &Condition| {
+        let accepted = |condition: &&Condition| {
             condition.type_ == ConditionType::Ready.as_str() && condition.reason == Reason::Available.as_str()
         };
+        let accepted = meta.status.conditions.iter().find(accepted).filter(|_| is_current);
         Self {
             uid: meta.uid.clone(),
-            was_accepted: is_current && meta.status.conditions.iter().any(accepted),
+            accepted: accepted.map(|condition| condition.message.clone()),
             tried: None,
             trial: Trial::Open,
             is_tried: false,

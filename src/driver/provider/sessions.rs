@@ -16,8 +16,10 @@ use super::told;
 use crate::cty::{self, msgpack};
 use crate::driver::ProviderFacts;
 use crate::install::{Installed, Installer};
-use crate::model::{DriverError, ErrorKind, Package, Provider, ProviderUse, Secrets};
-use crate::plugin::{Client, Confine, Key, Launch, Lease, Msgpack, PluginError, Pool, PoolSettings, Protocol, RUNNING};
+use crate::model::{self, Diagnostics, DriverError, ErrorKind, Package, Provider, ProviderUse, Secrets};
+use crate::plugin::{
+    Client, Confine, Diagnostic, Key, Launch, Lease, Msgpack, PluginError, Pool, PoolSettings, Protocol, RUNNING,
+};
 use crate::process::{Clock, lock};
 
 /// How providers are run.
@@ -64,6 +66,8 @@ pub(super) struct Sessions {
     pool: Arc<Pool>,
     /// What must not come out of each process.
     masks: Mutex<HashMap<Key, Weak<ProcessMask>>>,
+    /// What each has warned of when it was configured last.
+    warned: Mutex<HashMap<Key, Diagnostics>>,
     spares: Arc<Spares>,
     /// Ends with the sessions.
     _upkeep: JoinSet<()>,
@@ -79,7 +83,7 @@ impl Sessions {
         let mut upkeep = JoinSet::new();
         upkeep.spawn(async move { kept.maintain().await });
         upkeep.spawn(async move { spared.maintain().await });
-        Self { options, pool, masks: Mutex::default(), spares, _upkeep: upkeep }
+        Self { options, pool, masks: Mutex::default(), warned: Mutex::default(), spares, _upkeep: upkeep }
     }
 
     /// What a provider serves. It needs no settings for that, so its process is kept for the first who has some.
@@ -135,6 +139,13 @@ impl Sessions {
         Ok((lease, mask))
     }
 
+    /// What a provider has warned of when it was configured with these settings last, without what must not be told.
+    pub fn warned(&self, used: &ProviderUse) -> Diagnostics {
+        let warned = lock(&self.warned);
+        // Most have nothing to say, and to tell them apart takes a digest.
+        if warned.is_empty() { Vec::new() } else { warned.get(&key(used)).cloned().unwrap_or_default() }
+    }
+
     /// Ends the process of settings that hold no more, once it has answered what it was asked.
     pub fn retire(&self, used: &ProviderUse) {
         self.pool.retire(&key(used));
@@ -147,6 +158,7 @@ impl Sessions {
             return mask;
         }
         masks.retain(|_, mask| mask.strong_count() > 0);
+        lock(&self.warned).retain(|key, _| masks.contains_key(key));
         // Some are told to be secret by whoever wrote them, and some by the provider.
         let (settings, _) = cty::conform(served.settings(), &used.settings);
         let marked = cty::to_engine(served.settings(), &settings);
@@ -167,7 +179,7 @@ impl Sessions {
         };
         if !found.is_empty() {
             let first = found.swap_remove(0);
-            let place = first.path.map_or_else(String::new, |path| format!("spec.config.{path}: "));
+            let place = place(first.path.as_ref());
             let message = format!("the settings `{}` are not valid: {place}{}", used.name, first.summary);
             return Err(DriverError { kind: ErrorKind::Unavailable, message, path: None, hint: first.hint });
         }
@@ -199,25 +211,32 @@ impl Sessions {
                 Err(PluginError::Refused { diagnostics, .. }) => diagnostics,
                 Err(error) => return Err(told::failed(&error)),
             };
-            match told::error(&said) {
-                Some(error) => {
-                    let place = error.path.as_ref().map_or_else(String::new, |path| format!("spec.config.{path}: "));
-                    let (settings, provider) = (&used.name, &used.provider.name);
-                    let message = format!(
-                        "the settings `{settings}` are refused by the provider `{provider}`: {place}{}",
-                        error.message
-                    );
-                    Err(DriverError { kind: ErrorKind::Unavailable, message, path: None, ..error })
-                }
-                None => Ok(()),
+            let (settings, provider) = (&used.name, &used.provider.name);
+            if let Some(error) = told::error(&said) {
+                let refused = format!("the settings `{settings}` are refused by the provider `{provider}`");
+                let message = format!("{refused}: {}{}", place(error.path.as_ref()), error.message);
+                return Err(DriverError { kind: ErrorKind::Unavailable, message, path: None, ..error });
             }
+            Ok(said)
         };
         match configured.await {
-            Ok(()) => Ok(client),
+            Ok(said) => {
+                self.remember_warnings(used, mask, said);
+                Ok(client)
+            }
             Err(error) => {
                 client.close().await;
                 Err(error)
             }
+        }
+    }
+
+    fn remember_warnings(&self, used: &ProviderUse, mask: &ProcessMask, said: Vec<Diagnostic>) {
+        let warnings: Diagnostics = told::warnings(said).into_iter().map(|warning| mask.diagnostic(warning)).collect();
+        let mut warned = lock(&self.warned);
+        match warnings.is_empty() {
+            true => drop(warned.remove(&key(used))),
+            false => drop(warned.insert(key(used), warnings)),
         }
     }
 
@@ -282,6 +301,11 @@ fn key(used: &ProviderUse) -> Key {
     hasher.update(&*used.digest);
     hasher.update(serde_json::to_vec(&*used.provider).unwrap_or_default());
     Key { package: used.provider.name.to_string(), configuration: hasher.finalize().into() }
+}
+
+/// Where in the settings something is.
+fn place(path: Option<&model::Path>) -> String {
+    path.map_or_else(String::new, |path| format!("spec.config.{path}: "))
 }
 
 fn unavailable(error: &PluginError) -> DriverError {

@@ -94,6 +94,24 @@ fn warnings_of_a_provider_are_told_at_the_object() {
 }
 
 #[test]
+fn a_warning_about_settings_is_told_once_for_all_that_use_them() {
+    let bench = Bench::new("corner");
+    let settings = "---\napiVersion: purlin.dev/v1alpha1\nkind: ProviderConfig\nmetadata: { name: old }\nspec: { provider: { name: corner }, config: { warn: canary-given, secret: canary-given } }\n";
+    bench.sandbox.write("files/more.yaml", settings);
+    let of_old = "type: corner_thing, providerConfigRef: { name: old }, config: { name: a }";
+    bench.resources(&[("one", of_old), ("other", of_old)]);
+    let warning =
+        "the provider `corner` warns of the settings `old`: spec.config.warn: The settings are old: (sensitive)";
+    for args in [&["plan", "-f", "files"][..], &["apply", "-f", "files", "--yes"]] {
+        let ran = bench.sandbox.run(args);
+        let told = format!("{}{}", ran.stdout, ran.stderr);
+        assert_eq!(ran.code, Some(0), "{told}");
+        assert_eq!(told.matches(warning).count(), 1, "{told}");
+        assert!(!told.contains("canary"), "{told}");
+    }
+}
+
+#[test]
 fn warnings_of_readings_are_told_and_no_warning_tells_a_secret() {
     let bench = Bench::new("corner");
     let gossip = |secret: &str, more: &str| {

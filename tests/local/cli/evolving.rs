@@ -39,7 +39,9 @@ fn a_provider_takes_an_object_over_from_another_type() {
     // Under another name.
     resource(&bench, "new", "old", "type: corner_versioned, config: { title: first }");
     assert_eq!(planned(&bench), ("Record".into(), "moved from `old`, of type `corner_thing`".into()));
-    applied("new record finished\nrecorded: new ready; exist: 1\n");
+    applied(
+        "new record finished\nnew warning: Of the thing only the name is kept: first ()\nrecorded: new ready; exist: 1\n",
+    );
     assert_eq!(bench.objects(), std::slice::from_ref(&id));
     let row = bench.sandbox.json(&["state", "show", "new", "--state", "purlin.db", "-o", "json"]);
     assert_eq!(row["objects"][0]["type"], "corner_versioned");

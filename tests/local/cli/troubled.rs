@@ -107,7 +107,7 @@ fn a_create_that_nobody_can_tell_about_waits_for_a_person_and_is_never_made_twic
             "panic" if kind == "corner" => expect![[r#"
                 after create skipped
                 apart create finished
-                bad create failed: whether it was done is not known: the provider corner ended during ApplyResourceChange: exit status: 2: panic: the provider panics as asked (at purlin.dev/purlin/tests/providers/corner/trouble.go:84)
+                bad create failed: whether it was done is not known: the provider corner ended during ApplyResourceChange: exit status: 2: panic: the provider panics as asked (at purlin.dev/purlin/tests/providers/corner/trouble.go:82)
                 beside create finished
                 recorded: apart ready, bad creating, beside ready; exist: 2
                 -- again --
@@ -226,7 +226,7 @@ fn an_update_that_fails_taints_nothing_and_is_tried_again() {
         "on_update: panic",
         &expect![[r#"
         after update skipped
-        bad update failed: whether it was done is not known: the provider corner ended during ApplyResourceChange: exit status: 2: panic: the provider panics as asked (at purlin.dev/purlin/tests/providers/corner/trouble.go:84)
+        bad update failed: whether it was done is not known: the provider corner ended during ApplyResourceChange: exit status: 2: panic: the provider panics as asked (at purlin.dev/purlin/tests/providers/corner/trouble.go:82)
         recorded: after ready, apart ready, bad ready, beside ready; exist: 2
         -- again --
         after update finished
@@ -282,7 +282,7 @@ fn a_destroy_that_fails_keeps_the_record_until_the_object_is_gone() {
             "panic",
             expect![[r#"
             after destroy finished
-            bad destroy failed: whether it was done is not known: the provider corner ended during ApplyResourceChange: exit status: 2: panic: the provider panics as asked (at purlin.dev/purlin/tests/providers/corner/trouble.go:84)
+            bad destroy failed: whether it was done is not known: the provider corner ended during ApplyResourceChange: exit status: 2: panic: the provider panics as asked (at purlin.dev/purlin/tests/providers/corner/trouble.go:82)
             beside destroy finished
             recorded: apart ready, bad ready; exist: 0
             -- again --
@@ -350,7 +350,7 @@ fn a_plan_or_a_read_that_fails_changes_nothing_and_holds_up_its_object_only() {
         &expect![[r#"
             after error: spec.config.input: waits for `bad` (at files/resources.yaml:7; it cannot be planned (OperationFailed: the change could not be planned))
             apart create finished
-            bad error: the change could not be planned (at files/resources.yaml:2; the provider corner ended during PlanResourceChange: exit status: 2: panic: the provider panics as asked (at purlin.dev/purlin/tests/providers/corner/trouble.go:84))
+            bad error: the change could not be planned (at files/resources.yaml:2; the provider corner ended during PlanResourceChange: exit status: 2: panic: the provider panics as asked (at purlin.dev/purlin/tests/providers/corner/trouble.go:82))
             beside create finished
             recorded: apart ready, beside ready; exist: 1
             -- again --
@@ -373,7 +373,7 @@ fn a_plan_or_a_read_that_fails_changes_nothing_and_holds_up_its_object_only() {
             "#]],
             "panic" => expect![[r#"
                 after error: spec.config.input: waits for `bad` (at files/resources.yaml:7; it cannot be planned (OperationFailed: the object could not be read))
-                bad error: the object could not be read (at files/resources.yaml:2; the provider corner ended during ReadResource: exit status: 2: panic: the provider panics as asked (at purlin.dev/purlin/tests/providers/corner/trouble.go:84))
+                bad error: the object could not be read (at files/resources.yaml:2; the provider corner ended during ReadResource: exit status: 2: panic: the provider panics as asked (at purlin.dev/purlin/tests/providers/corner/trouble.go:82))
                 recorded: after ready, apart ready, bad ready, beside ready; exist: 2
             "#]],
             _ => expect![[r#"
@@ -466,7 +466,7 @@ fn what_is_no_provider_or_cannot_be_configured_is_told_at_each_object() {
         broken error: the provider `broken` cannot be used: the provider broken did not start: it ended without a handshake: exit status: 127: cannot open libfoo.so (at files/resources.yaml:17)
         chatty error: the provider `chatty` cannot be used: the provider chatty did not start: it is no provider plugin: it wrote `Hello` where a plugin tells its address (at files/resources.yaml:12)
         good create finished
-        odd error: the settings `odd` are not valid: spec.config.colour: there is no such argument (at files/resources.yaml:32; hint: there are `fail`, `folder`, `secret`)
+        odd error: the settings `odd` are not valid: spec.config.colour: there is no such argument (at files/resources.yaml:32; hint: there are `fail`, `folder`, `secret`, `warn`)
         old error: the provider `old` cannot be used: the provider old did not start: it speaks version 4 of the provider protocol, Purlin speaks 5 and 6 (hint: use a version of the provider that was made for Terraform 0.12 or newer) (at files/resources.yaml:2)
         older error: the provider `older` cannot be used: the provider older did not start: it speaks net/rpc, Purlin speaks gRPC (hint: use a version of the provider that was made for Terraform 0.12 or newer) (at files/resources.yaml:7)
         poor error: the settings `poor` are refused by the provider `corner`: spec.config.fail: The configuration is refused: no money (at files/resources.yaml:27)

@@ -122,8 +122,8 @@ async fn a_refused_configuration_is_told_with_its_place() {
     let mut launch = launch("corner");
     launch.name = "corner of this test".into();
     let client = Client::start(&launch).await.unwrap();
-    // Three attributes: `fail`, `folder` and `secret`.
-    let config = b"\x83\xa4fail\xa8no money\xa6folder\xc0\xa6secret\xc0".to_vec();
+    // Four attributes: `fail`, `folder`, `secret` and `warn`.
+    let config = b"\x84\xa4fail\xa8no money\xa6folder\xc0\xa6secret\xc0\xa4warn\xc0".to_vec();
     let error = client.set_up(purlin::plugin::Msgpack(config)).await.unwrap_err();
     let expected = "the provider corner of this test refuses its configuration: \
                     fail: The configuration is refused: no money";

@@ -18,6 +18,7 @@ type settings struct {
 	Folder types.String `tfsdk:"folder"`
 	Secret types.String `tfsdk:"secret"`
 	Fail   types.String `tfsdk:"fail"`
+	Warn   types.String `tfsdk:"warn"`
 }
 
 func (*corner) Metadata(_ context.Context, _ provider.MetadataRequest, response *provider.MetadataResponse) {
@@ -30,6 +31,7 @@ func (*corner) Schema(_ context.Context, _ provider.SchemaRequest, response *pro
 		"folder": schema.StringAttribute{Optional: true, Description: "where objects are kept; without it they are not"},
 		"secret": schema.StringAttribute{Optional: true, Sensitive: true, Description: "printed to the log, as providers should not"},
 		"fail":   schema.StringAttribute{Optional: true, Description: "refuse the configuration with this text"},
+		"warn":   schema.StringAttribute{Optional: true, Description: "accept it, and warn with this text"},
 	}}
 }
 
@@ -42,6 +44,9 @@ func (*corner) Configure(_ context.Context, request provider.ConfigureRequest, r
 	if text := config.Fail.ValueString(); text != "" {
 		response.Diagnostics.AddAttributeError(path.Root("fail"), "The configuration is refused", text)
 		return
+	}
+	if text := config.Warn.ValueString(); text != "" {
+		response.Diagnostics.AddAttributeWarning(path.Root("warn"), "The settings are old", text)
 	}
 	if secret := config.Secret.ValueString(); secret != "" {
 		// Not through the log of the framework: as a library would do it that knows nothing of it.

@@ -69,6 +69,7 @@ func (*versioned) MoveState(context.Context) []resource.StateMover {
 				response.Diagnostics.AddError("The state cannot be read", err.Error())
 				return
 			}
+			response.Diagnostics.AddWarning("Of the thing only the name is kept", before.Name)
 			after := versionedModel{ID: types.StringValue(before.ID), Title: types.StringValue(before.Name)}
 			response.Diagnostics.Append(response.TargetState.Set(ctx, &after)...)
 		},
