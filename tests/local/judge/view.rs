@@ -48,10 +48,6 @@ impl View<'_> {
         Ruled { facts, first, order }
     }
 
-    fn is_empty(&self, x: &Address) -> bool {
-        self.records.get(x).is_some_and(|stored| !stored.record.has_objects())
-    }
-
     fn facts(&self) -> Facts {
         let mut facts = Facts::default();
         for x in self.wish.instances().into_iter().filter(|x| self.wanted(x).is_some()) {
@@ -89,8 +85,6 @@ impl View<'_> {
                     facts.removed.insert((x, key));
                 }
                 Some(_) => {}
-                // Nothing goes with a record that is empty, so nobody has to be gone before.
-                None if change.action == Action::Forget && self.is_empty(&x) => {}
                 None => {
                     if change.hold_destroy.is_some() {
                         facts.held.insert(x.clone());
