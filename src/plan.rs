@@ -49,7 +49,7 @@ use crate::model::{Address, Change, DeposedKey, Diagnostics, Path, Reading, Reco
 pub use ask::{Ask, AskId, Question, Reply, Types};
 pub use data::Through;
 pub use memo::Memo;
-pub use options::{Configuration, Held, Mode, Others, PlanOptions, Refresh, RunningStep};
+pub use options::{Configuration, Elsewhere, Held, Mode, Others, PendingImport, PlanOptions, Refresh, RunningStep};
 pub use planner::Planner;
 
 /// What will be done with every wanted or recorded object, as a value.

@@ -186,6 +186,11 @@ impl Index {
         self.entries.get(name).map(|entry| self.inputs.resolved(entry.overlay.over(&entry.instance)))
     }
 
+    /// The Resources that say what to import.
+    pub fn importing(&self) -> impl Iterator<Item = &Instance> {
+        self.entries.values().map(|entry| &*entry.instance).filter(|instance| instance.import.is_some())
+    }
+
     /// The ConfigMaps and Secrets to follow, when these have changed since the last call.
     pub fn take_wanted_inputs(&mut self) -> Option<BTreeSet<InputKey>> {
         self.inputs.take_wanted()

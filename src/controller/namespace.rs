@@ -13,6 +13,7 @@
 
 mod beyond;
 mod drift;
+mod elsewhere;
 mod moving;
 mod objects;
 mod pace;

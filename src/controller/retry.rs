@@ -33,6 +33,7 @@ pub fn may_pass(reason: Reason) -> bool {
         Reason::OperationFailed
             | Reason::Forbidden
             | Reason::AlreadyExists
+            | Reason::IdentityConflict
             | Reason::DriverFault
             | Reason::ProviderNotReady
             | Reason::InternalError

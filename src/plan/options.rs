@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::model::{Address, ObjectStatus, Reading, Reason, RecordedObject, Step, Value};
+use crate::load::ImportRequest;
+use crate::model::{Address, ObjectStatus, Reading, Reason, RecordedObject, Step, Stored, Value};
 
 /// What the plan is for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -76,6 +77,28 @@ pub struct Others {
     pub gone: usize,
 }
 
+/// What objects that the plan does not cover have: one object in the world belongs to one address.
+#[derive(Clone, Debug, Default)]
+pub struct Elsewhere {
+    /// Records, each with whether a Resource wants it.
+    pub records: Vec<(Stored, bool)>,
+    /// Imports that are not recorded yet.
+    pub imports: Vec<PendingImport>,
+}
+
+/// An import that is to come.
+#[derive(Clone, Debug)]
+pub struct PendingImport {
+    /// Of which object.
+    pub address: Address,
+    /// Its type.
+    pub type_name: Arc<str>,
+    /// What is to be imported.
+    pub request: ImportRequest,
+    /// It is being planned or carried out, so nobody comes before it.
+    pub begun: bool,
+}
+
 /// Everything besides configuration and records that planning depends on. Randomness and time come in here.
 #[derive(Clone, Debug, Default)]
 pub struct PlanOptions {
@@ -101,6 +124,9 @@ pub struct PlanOptions {
     pub held: BTreeMap<Address, Held>,
     /// Objects outside of this plan, where it covers a part only: whether an object went alone or with many others.
     pub others: BTreeMap<Configuration, Others>,
+    /// Objects outside of this plan, where it covers a part only: what they have nobody here may take, or destroy. Only
+    /// those matter that are of a type of which something here is imported, or leaves.
+    pub elsewhere: Elsewhere,
     /// Steps under way.
     pub running: Vec<RunningStep>,
     /// Seed of everything drawn (deposed keys, ids, name suffixes).

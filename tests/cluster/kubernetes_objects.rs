@@ -182,6 +182,34 @@ fn an_object_that_is_not_ours_is_refused_and_can_be_adopted() {
 }
 
 #[test]
+fn an_object_belongs_to_one_resource_though_nothing_connects_it_with_another_one() {
+    let _world = shared();
+    let plane = plane();
+    let ns = plane.namespace("claimed");
+    may_edit(&ns);
+    plane.kubectl_ok(&["-n", &ns, "create", "configmap", "site", "--from-literal=a=theirs"]);
+    let manifest = "{ apiVersion: v1, kind: ConfigMap, metadata: { name: site }, data: { b: ours } }";
+    let claim =
+        |name: &str, more: &str| object(name, manifest, &format!("import: {{ id: v1/ConfigMap/{ns}/site }}{more}"));
+    let orphan = "\ndeletionPolicy: Orphan";
+    plane.apply(&["-n", &ns], &(claim("first", orphan) + &claim("second", "")));
+    wait_ready(&ns, &["first"]);
+    wait_reason(&ns, "second", "Ready", "IdentityConflict");
+    // Also when the other one has long been at rest, and nothing of it is planned.
+    plane.apply(&["-n", &ns], &claim("third", ""));
+    let told = wait_reason(&ns, "third", "Ready", "IdentityConflict");
+    let told = told["message"].as_str().unwrap();
+    assert!(told.starts_with("the object already belongs to `first` (hint: "), "{told}");
+    plane.kubectl_ok(&["-n", &ns, "delete", "pres", "second"]);
+    let uid = |ns: &str| plane.get(&["-n", ns, "configmap", "site"])["metadata"]["uid"].clone();
+    let before = uid(&ns);
+    // Who lets go of it gives it to whoever still wants it.
+    plane.kubectl_ok(&["-n", &ns, "delete", "pres", "first"]);
+    wait_ready(&ns, &["third"]);
+    assert_eq!(uid(&ns), before);
+}
+
+#[test]
 fn an_immutable_field_makes_it_a_replacement() {
     let _world = shared();
     let plane = plane();

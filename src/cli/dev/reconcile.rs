@@ -81,6 +81,8 @@ pub struct Reconciler {
     /// Steps that went well since the files last changed.
     done: HashSet<Step>,
     told: Diagnostics,
+    /// What was said last of how everything is, if that still holds.
+    rested: Option<&'static str>,
     drift_due: Instant,
 }
 
@@ -105,6 +107,7 @@ impl Reconciler {
             orphans_wait: false,
             done: HashSet::new(),
             told: Vec::new(),
+            rested: None,
             drift_due: now,
             files,
             planning,
@@ -288,11 +291,17 @@ impl Reconciler {
             self.doubts.note(&planned.plan, &self.situation.held, Instant::now(), self.engine.random.number());
             let text = self.text(&planned, because)?;
             let (news, steps) = (std::mem::take(&mut planned.diagnostics), planned.has_steps());
-            let at_rest = (!steps && !matches!(because, Because::Retry | Because::Doubt)).then(|| self.at_rest(&news));
+            let at_rest = (!steps).then(|| self.at_rest(&news)).filter(|said| match because {
+                Because::Retry | Because::Doubt => false,
+                // Nobody has asked.
+                Because::Drift => self.rested != Some(*said),
+                _ => true,
+            });
             execute::carry_out(self.engine.journal.as_ref(), self.run.records_mut(), &planned.moves).await?;
             // A step that ended meanwhile made the plan stale; the next one sees its result.
             if self.adopt(planned, running).is_ok() {
                 self.walking |= steps;
+                self.rested = if steps { None } else { at_rest.or(self.rested) };
                 self.tell(news, text.as_deref(), at_rest);
                 return Ok(());
             }

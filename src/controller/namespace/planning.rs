@@ -108,6 +108,7 @@ impl NamespaceTask {
             self.describe(address, &index, &config, fingerprints[address], now, &mut options, &mut due);
         }
         self.read_together(now, &mut options, &mut due);
+        options.elsewhere = self.elsewhere(&index, &scope.names, &addresses);
         drop(index);
         options.others = self.missing.others(self.run.records(), &addresses, &due, now);
         let mut memo = self.memo.take(&scope.names, self.context.engine.clock.now());

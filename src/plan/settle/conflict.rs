@@ -2,7 +2,8 @@
 
 use indexmap::IndexMap;
 
-use crate::model::{Action, Diagnostic, Reason, RecordedObject, Value};
+use crate::model::{Action, Address, Diagnostic, Reason, RecordedObject, Value};
+use crate::plan::PendingImport;
 use crate::plan::draft::{Block, Draft};
 use crate::plan::scene::{Id, Scene};
 
@@ -27,12 +28,21 @@ enum Name<'a> {
     Value(String),
 }
 
+/// Who has the better claim on an object.
+#[derive(Clone, Copy)]
+enum Owner<'a> {
+    /// One of this plan.
+    Here(Id),
+    /// One that the plan does not cover.
+    Elsewhere(&'a Address),
+}
+
 type Owners<'a> = IndexMap<(&'a str, &'a str, Name<'a>), (Claim, Id)>;
 
 /// The objects that another one has the better claim on.
 pub(super) fn conflicts(scene: &Scene<'_>, drafts: &[Option<Draft>]) -> Vec<(Id, Block)> {
     let mut owners: Owners<'_> = IndexMap::with_capacity(drafts.len());
-    let mut losers: Vec<(Id, Id)> = Vec::new();
+    let mut losers: Vec<(Id, Owner<'_>)> = Vec::new();
     // Two recorded objects of a provider may be equal in all that is known of them. One that is imported may not be
     // equal to another one: it is the same.
     let imports = |id: Id| {
@@ -63,26 +73,59 @@ pub(super) fn conflicts(scene: &Scene<'_>, drafts: &[Option<Draft>]) -> Vec<(Id,
             if entry.1 != id && (!by_value || imports(id) || imports(entry.1)) {
                 let (better, worse) = if (claim, id) < *entry { ((claim, id), *entry) } else { (*entry, (claim, id)) };
                 *entry = better;
-                losers.push((worse.1, better.1));
+                losers.push((worse.1, Owner::Here(better.1)));
             }
         }
     }
+    losers.extend(taken_elsewhere(scene, &owners, importing, imports));
     losers.extend(taken_over(scene, imports));
     let steps =
         |id: Id| drafts[id].as_ref().is_some_and(|draft| !draft.is_blocked()) && !scene.running.contains_key(&id);
     losers.into_iter().filter(|(loser, _)| steps(*loser)).map(|(loser, owner)| refuse(scene, loser, owner)).collect()
 }
 
+/// The objects of this plan on which one that it does not cover has the better claim.
+fn taken_elsewhere<'a>(
+    scene: &Scene<'a>,
+    owners: &Owners<'a>,
+    importing: bool,
+    imports: impl Fn(Id) -> bool,
+) -> Vec<(Id, Owner<'a>)> {
+    let mut losers = Vec::new();
+    for (stored, is_wanted) in &scene.options.elsewhere.records {
+        let record = &stored.record;
+        let claim = if *is_wanted { Claim::Wanted } else { Claim::Leaving };
+        let current = record.current.iter().map(|object| (claim, object));
+        let left_over = record.deposed.values().filter(|_| importing).map(|object| (Claim::LeftOver, object));
+        for (claim, object) in current.chain(left_over) {
+            let Some(name) = name_of(object, importing) else { continue };
+            let by_value = matches!(name, Name::Value(_));
+            let Some((own, id)) = owners.get(&(&*record.type_name, &*object.provider_config, name)) else { continue };
+            if (claim, &record.address) < (*own, scene.address(*id)) && (!by_value || imports(*id)) {
+                losers.push((*id, Owner::Elsewhere(&record.address)));
+            }
+        }
+    }
+    losers
+}
+
 /// What is to be imported and is just being taken over by another object, after that one: its record tells of it
-/// only once its step has ended.
-fn taken_over(scene: &Scene<'_>, imports: impl Fn(Id) -> bool) -> Vec<(Id, Id)> {
+/// only once its step has ended. Elsewhere it may be planned at the same time, and the first by name gets it.
+fn taken_over<'a>(scene: &Scene<'a>, imports: impl Fn(Id) -> bool) -> Vec<(Id, Owner<'a>)> {
     let takes = |id: Id| {
         let instance = scene.subjects[id].instance?;
         Some((&instance.type_name, instance.import.as_ref()?))
     };
     let runs = |id: &Id| scene.subjects[*id].current().is_none();
     let running: Vec<Id> = scene.running.keys().copied().filter(runs).collect();
-    let owner = |id: Id| running.iter().copied().find(|other| *other != id && takes(*other) == takes(id));
+    let here = |id: Id| running.iter().copied().find(|other| *other != id && takes(*other) == takes(id));
+    let elsewhere = |id: Id| {
+        let same = |other: &&PendingImport| {
+            takes(id) == Some((&other.type_name, &other.request)) && (other.begun || other.address < *scene.address(id))
+        };
+        scene.options.elsewhere.imports.iter().find(same)
+    };
+    let owner = |id: Id| here(id).map(Owner::Here).or_else(|| Some(Owner::Elsewhere(&elsewhere(id)?.address)));
     (0..scene.objects)
         .filter(|id| imports(*id) && takes(*id).is_some())
         .filter_map(|id| Some((id, owner(id)?)))
@@ -109,9 +152,13 @@ fn text(identity: &Value) -> String {
     identity.to_json().to_string()
 }
 
-fn refuse(scene: &Scene<'_>, loser: Id, owner: Id) -> (Id, Block) {
-    let what = format!("the object already belongs to `{}`", scene.address(owner));
+fn refuse(scene: &Scene<'_>, loser: Id, owner: Owner<'_>) -> (Id, Block) {
+    let (address, here) = match owner {
+        Owner::Here(id) => (scene.address(id), Some(id)),
+        Owner::Elsewhere(address) => (address, None),
+    };
+    let what = format!("the object already belongs to `{address}`");
     let hint = "let only one Resource describe it: change the name of one, or delete one with `deletionPolicy: Orphan`";
     let diagnostic = Diagnostic::error(scene.address(loser), Reason::IdentityConflict, what).hint(hint);
-    (loser, Block::held(diagnostic).waiting_for([owner]))
+    (loser, Block::held(diagnostic).waiting_for(here))
 }

@@ -3,6 +3,7 @@
 use expect_test::expect;
 
 use super::check;
+use super::world::World;
 
 #[test]
 fn a_fixed_identity_cannot_be_replaced_create_first() {
@@ -138,4 +139,39 @@ fn an_object_is_not_destroyed_as_that_of_another_record() {
             b NoOp
             error a IdentityConflict"#]],
     );
+}
+
+#[test]
+fn nothing_is_imported_that_an_object_elsewhere_has() {
+    for [owner, other] in [["a", "b"], ["b", "a"]] {
+        let situation = format!("want {owner} input=1\nhave {owner} input=1 id=X\nwant {other} import=X\n");
+        let refused = format!(
+            "{other} Blocked IdentityConflict: the object already belongs to `{owner}` (hint: let only one Resource \
+             describe it: change the name of one, or delete one with `deletionPolicy: Orphan`)\nerror {other} \
+             IdentityConflict"
+        );
+        assert_eq!(World::parse(&format!("{situation}option elsewhere={owner}")).plan_as_text(), refused);
+    }
+}
+
+#[test]
+fn of_two_imports_of_one_object_in_different_plans_one_gets_it() {
+    let blocked = |option: &str| {
+        let text = World::parse(&format!("want a import=X\nwant b import=X\noption {option}")).plan_as_text();
+        text.contains("Blocked IdentityConflict")
+    };
+    assert!(blocked("elsewhere=a"), "the first by name gets it");
+    assert!(!blocked("elsewhere=b"));
+    assert!(blocked("begun-elsewhere=b"), "unless another one has begun");
+}
+
+#[test]
+fn nothing_is_destroyed_that_an_object_elsewhere_has() {
+    let text = |more: &str| World::parse(&format!("have a id=X\nhave b id=X\n{more}")).plan_as_text();
+    assert!(
+        text("want b\noption elsewhere=b").contains("a Blocked IdentityConflict: the object already belongs to `b`")
+    );
+    // Of two that leave the first by name destroys it.
+    assert!(text("option elsewhere=b").contains("a Destroy"));
+    assert!(text("option elsewhere=a").contains("b Blocked IdentityConflict"));
 }

@@ -8,7 +8,7 @@
 //! record b pending failed=3             other parts of the record
 //! world b gone                          what reading it finds, when not what is recorded
 //! read data.c input=1 output=2          what a data source gave before: its configuration, and `output`
-//! option settled=a,b                    options of the plan
+//! option settled=a,b                    options of the plan; `elsewhere=a`: what it does not cover
 //! ```
 //!
 //! The type is `thing` unless `type=` says otherwise: `input` and `secret` change in place, `force` does not, `id` and
@@ -27,7 +27,7 @@ use crate::load::{
 use crate::model::*;
 use crate::plan::planner::Planner;
 use crate::plan::seen::Evaluate;
-use crate::plan::{Ask, Held, Mode, Plan, PlanOptions, Question, Refresh, Reply, RunningStep, Types};
+use crate::plan::{Ask, Held, Mode, PendingImport, Plan, PlanOptions, Question, Refresh, Reply, RunningStep, Types};
 
 #[derive(Default)]
 pub(crate) struct World {
@@ -249,6 +249,18 @@ impl World {
         }
     }
 
+    /// Takes an object out of what the plan covers.
+    fn move_elsewhere(&mut self, address: &Address, begun: bool) {
+        let wanted = self.config.instances.remove(address);
+        let elsewhere = &mut self.options.elsewhere;
+        if let Some(stored) = self.recorded.remove(address) {
+            elsewhere.records.push((stored, wanted.is_some()));
+        } else if let Some(instance) = wanted {
+            let (type_name, request) = (instance.type_name.clone(), instance.import.clone().unwrap());
+            elsewhere.imports.push(PendingImport { address: address.clone(), type_name, request, begun });
+        }
+    }
+
     fn option(&mut self, text: &str) {
         let words = Words::of(std::iter::once(text));
         let (name, value) = words.0[0];
@@ -276,6 +288,10 @@ impl World {
                 };
                 let all = words.addresses(name).into_iter();
                 options.held = all.map(|address| (address, held(reason, "it failed and backs off"))).collect();
+            }
+            "elsewhere" => words.addresses("elsewhere").iter().for_each(|address| self.move_elsewhere(address, false)),
+            "begun-elsewhere" => {
+                words.addresses("begun-elsewhere").iter().for_each(|address| self.move_elsewhere(address, true));
             }
             "incomplete" => {
                 let problem = Diagnostic::general(Reason::InvalidManifest, "b.yaml cannot be read");

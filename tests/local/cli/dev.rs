@@ -1,5 +1,6 @@
 //! `purlin dev`: the folder is edited, and everything follows.
 
+use super::bench::Bench;
 use super::sandbox::{Sandbox, Started, manifest};
 
 fn dev(sandbox: &Sandbox, objects: &[&str]) -> Started {
@@ -40,6 +41,21 @@ fn what_is_missing_and_protected_says_what_to_do_next() {
     sandbox.write("files/a.yaml", &protected);
     dev.until("it is kept", |dev| said(dev).matches("Everything is as the files ask for. Watching.").count() == 2);
     assert_eq!(sandbox.recorded(), ["a", "b"]);
+}
+
+#[test]
+fn readings_that_find_nothing_say_nothing() {
+    let bench = Bench::new("corner");
+    std::fs::write(bench.sandbox.path("world/release"), "").unwrap();
+    bench.resources(&[("a", "type: corner_trouble, config: { on_read: slow }, drift: { interval: 1s }")]);
+    let mut dev = dev(&bench.sandbox, &["a"]);
+    // Each reading says when it begins.
+    let read = |_: &Started| std::fs::remove_file(bench.sandbox.path("world/started")).is_ok();
+    for _ in 0..4 {
+        dev.until("it is read", read);
+    }
+    let said = dev.out() + &dev.err();
+    assert_eq!(said.matches("Everything is as the files ask for. Watching.").count(), 1, "{said}");
 }
 
 #[test]
