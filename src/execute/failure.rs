@@ -1,8 +1,8 @@
-//! Why a step did not do what it was to do, in the words of conditions. The kind of an error alone decides the
-//! reason, and whether trying again may help.
+//! Why a step did not do what it was to do, in the words of conditions, and what was warned of by the way. The kind of an
+//! error alone decides the reason, and whether trying again may help.
 
 use crate::execute::JournalError;
-use crate::model::{Diagnostic, DriverError, ErrorKind, Path, Reason};
+use crate::model::{Address, Diagnostic, Diagnostics, DriverError, ErrorKind, Path, Reason};
 
 /// A failed step.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,6 +83,16 @@ pub(super) fn below_config(path: &Path) -> Path {
     let mut full = Path::default().name("spec").name("config");
     full.0.extend(path.0.iter().cloned());
     full
+}
+
+/// The warnings of calls about an object.
+pub(super) fn told(address: &Address, warnings: Diagnostics) -> Diagnostics {
+    let of_object = |warning: Diagnostic| Diagnostic {
+        path: warning.path.as_ref().map(below_config),
+        address: Some(address.clone()),
+        ..warning
+    };
+    warnings.into_iter().map(of_object).collect()
 }
 
 #[cfg(test)]

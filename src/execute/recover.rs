@@ -6,9 +6,9 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::engine::{Call, after, service_account};
-use super::failure::Failure;
+use super::failure::{Failure, told};
 use super::hooks::{self, Concerning};
-use super::step::{Fate, Removed, Unfinished, call, call_destroy, settle_create, settle_destroy, told, write_result};
+use super::step::{Fate, Removed, Unfinished, call, call_destroy, settle_create, settle_destroy, write_result};
 use crate::driver::{ApplyRequest, ApplyResponse, CallContext, CreateRecovery, Driver, Warnings};
 use crate::execute::Engine;
 use crate::load::{Instance, Timeouts};

@@ -15,7 +15,7 @@ use std::time::Duration;
 use super::engine::{Call, after, service_account};
 use super::{mask, publish};
 use crate::driver::{ApplyRequest, ApplyResponse, CallContext, Driver, Warnings};
-use crate::execute::failure::{Failure, below_config};
+use crate::execute::failure::{Failure, below_config, told};
 use crate::execute::{Engine, HookNote, JournalError};
 use crate::load::expression::Scope;
 use crate::load::{Instance, Timeouts};
@@ -282,16 +282,6 @@ impl StepTask {
 fn unsettled(step: &Step) -> Failure {
     let message = format!("an earlier operation of {} is open; its outcome is settled first", step.address);
     Failure { reason: Reason::OperationInProgress, message, retryable: true }
-}
-
-/// The warnings of calls about an object.
-pub(crate) fn told(address: &Address, warnings: Diagnostics) -> Diagnostics {
-    let of_object = |warning: Diagnostic| Diagnostic {
-        path: warning.path.as_ref().map(below_config),
-        address: Some(address.clone()),
-        ..warning
-    };
-    warnings.into_iter().map(of_object).collect()
 }
 
 /// Calls the driver: the one place that changes anything outside.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::Engine;
 use super::consult::take_places;
 use super::engine::Call;
-use super::step::told;
+use super::failure::told;
 use crate::driver::{CallContext, Driver, Warnings};
 use crate::load::{Config, Instance};
 use crate::model::{
