@@ -2,6 +2,7 @@
 
 use indexmap::IndexMap;
 
+use crate::load::{ImportRequest, Instance};
 use crate::model::{Action, Address, Diagnostic, Reason, RecordedObject, Value};
 use crate::plan::PendingImport;
 use crate::plan::draft::{Block, Draft};
@@ -24,7 +25,10 @@ enum Claim {
 enum Name<'a> {
     Id(&'a str),
     Identity(String),
-    /// The whole value: providers give many objects one id (`random_password` says `none` of each).
+    /// The id that its provider gives it, or that it is imported by. Some give many objects one id: `random_password` says
+    /// `none` of each.
+    ProviderId(&'a str),
+    /// The whole value.
     Value(String),
 }
 
@@ -43,8 +47,6 @@ type Owners<'a> = IndexMap<(&'a str, &'a str, Name<'a>), (Claim, Id)>;
 pub(super) fn conflicts(scene: &Scene<'_>, drafts: &[Option<Draft>]) -> Vec<(Id, Block)> {
     let mut owners: Owners<'_> = IndexMap::with_capacity(drafts.len());
     let mut losers: Vec<(Id, Owner<'_>)> = Vec::new();
-    // Two recorded objects of a provider may be equal in all that is known of them. One that is imported may not be
-    // equal to another one: it is the same.
     let imports = |id: Id| {
         let imported = drafts[id].as_ref().is_some_and(|draft| draft.prior.is_some());
         imported && scene.subjects[id].current().is_none()
@@ -61,16 +63,22 @@ pub(super) fn conflicts(scene: &Scene<'_>, drafts: &[Option<Draft>]) -> Vec<(Id,
             Some(_) if subject.wanted => Claim::Wanted,
             Some(_) => Claim::Leaving,
         };
-        let recorded = object.and_then(|object| name_of(object, importing)).map(|name| (claim, name));
+        let mut recorded: Vec<Name<'_>> = object.iter().flat_map(|object| names_of(object, importing)).collect();
+        if imports(id) {
+            recorded.retain(|name| !matches!(name, Name::ProviderId(_)));
+            recorded.extend(subject.instance.and_then(|instance| requested(instance)));
+        }
+        let recorded = recorded.into_iter().map(|name| (claim, name));
         let planned = planned_name(draft).map(|name| (Claim::Planned, name));
         let config = object.map_or("", |object| &object.provider_config);
         // To take over what somebody else is about to destroy would be to lose it.
         let left_over = draft.leftovers.iter().filter(|_| importing);
-        let left_over = left_over.filter_map(|leftover| Some((Claim::LeftOver, name_of(&leftover.object, importing)?)));
-        for (claim, name) in recorded.into_iter().chain(left_over).chain(planned) {
-            let by_value = matches!(name, Name::Value(_));
+        let left_over = left_over.flat_map(|leftover| names_of(&leftover.object, importing));
+        let left_over = left_over.map(|name| (Claim::LeftOver, name));
+        for (claim, name) in recorded.chain(left_over).chain(planned) {
+            let is_loose = name.is_loose();
             let entry = owners.entry((type_name, config, name)).or_insert((claim, id));
-            if entry.1 != id && (!by_value || imports(id) || imports(entry.1)) {
+            if entry.1 != id && (!is_loose || imports(id) || imports(entry.1)) {
                 let (better, worse) = if (claim, id) < *entry { ((claim, id), *entry) } else { (*entry, (claim, id)) };
                 *entry = better;
                 losers.push((worse.1, Owner::Here(better.1)));
@@ -98,11 +106,13 @@ fn taken_elsewhere<'a>(
         let current = record.current.iter().map(|object| (claim, object));
         let left_over = record.deposed.values().filter(|_| importing).map(|object| (Claim::LeftOver, object));
         for (claim, object) in current.chain(left_over) {
-            let Some(name) = name_of(object, importing) else { continue };
-            let by_value = matches!(name, Name::Value(_));
-            let Some((own, id)) = owners.get(&(&*record.type_name, &*object.provider_config, name)) else { continue };
-            if (claim, &record.address) < (*own, scene.address(*id)) && (!by_value || imports(*id)) {
-                losers.push((*id, Owner::Elsewhere(&record.address)));
+            for name in names_of(object, importing) {
+                let is_loose = name.is_loose();
+                let own = owners.get(&(&*record.type_name, &*object.provider_config, name));
+                let Some((own, id)) = own.filter(|(_, id)| !is_loose || imports(*id)) else { continue };
+                if (claim, &record.address) < (*own, scene.address(*id)) {
+                    losers.push((*id, Owner::Elsewhere(&record.address)));
+                }
             }
         }
     }
@@ -132,14 +142,30 @@ fn taken_over<'a>(scene: &Scene<'a>, imports: impl Fn(Id) -> bool) -> Vec<(Id, O
         .collect()
 }
 
-fn name_of(object: &RecordedObject, importing: bool) -> Option<Name<'_>> {
-    if let Some(identity) = &object.identity {
-        return Some(Name::Identity(text(identity)));
+impl Name<'_> {
+    /// Whether two recorded objects may have it and be two all the same. One that is imported may not.
+    fn is_loose(&self) -> bool {
+        matches!(self, Self::ProviderId(_) | Self::Value(_))
     }
-    if object.provider.is_some() {
-        return importing.then(|| Name::Value(text(&object.value)));
+}
+
+fn names_of(object: &RecordedObject, importing: bool) -> Vec<Name<'_>> {
+    let id = object.id().filter(|id| !id.is_empty());
+    match (&object.identity, &object.provider) {
+        (Some(identity), _) => vec![Name::Identity(text(identity))],
+        (None, Some(_)) if !importing => Vec::new(),
+        (None, Some(_)) => id.map(Name::ProviderId).into_iter().chain([Name::Value(text(&object.value))]).collect(),
+        (None, None) => id.map(Name::Id).into_iter().collect(),
     }
-    object.id().filter(|id| !id.is_empty()).map(Name::Id)
+}
+
+/// What an object is to be imported by: mostly its id. What the provider has told of it by then may be less than what is
+/// recorded of it elsewhere, or another thing.
+fn requested(instance: &Instance) -> Option<Name<'_>> {
+    match instance.import.as_ref()? {
+        ImportRequest::Id(id) => Some(Name::ProviderId(id)),
+        ImportRequest::Identity(_) => None,
+    }
 }
 
 fn planned_name(draft: &Draft) -> Option<Name<'_>> {

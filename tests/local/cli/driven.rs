@@ -94,6 +94,21 @@ fn warnings_of_a_provider_are_told_at_the_object() {
 }
 
 #[test]
+fn what_another_resource_has_is_not_imported_whatever_the_provider_tells_of_it() {
+    let bench = Bench::new("corner");
+    let one = ("one", "type: corner_thing, config: { name: first, text: x }");
+    bench.resources(&[one]);
+    bench.apply();
+    let id = bench.id_of("x");
+    // Of an imported thing the provider knows another name, so it would be replaced.
+    bench.resources(&[one, ("two", &format!("{}, import: {{ id: {id} }}", one.1))]);
+    let told = bench.apply();
+    assert!(told.contains("two error: the object already belongs to `one`"), "{told}");
+    assert!(told.ends_with("recorded: one ready; exist: 1\n"), "{told}");
+    assert_eq!(bench.objects(), [id]);
+}
+
+#[test]
 fn a_warning_about_settings_is_told_once_for_all_that_use_them() {
     let bench = Bench::new("corner");
     let settings = "---\napiVersion: purlin.dev/v1alpha1\nkind: ProviderConfig\nmetadata: { name: old }\nspec: { provider: { name: corner }, config: { warn: canary-given, secret: canary-given } }\n";
