@@ -20,11 +20,9 @@ impl NamespaceTask {
         addresses: &BTreeSet<Address>,
     ) -> Elsewhere {
         let is_wanted = |name: &str| index.instance(name).is_some_and(|instance| instance.is_wanted());
-        let importing: BTreeSet<Arc<str>> = index
-            .importing()
-            .filter(|instance| names.contains(&instance.address.name) && self.is_to_be_imported(instance))
-            .map(|instance| instance.type_name.clone())
-            .collect();
+        let own = names.iter().filter_map(|name| index.instance(name));
+        let own = own.filter(|instance| instance.import.is_some() && self.is_to_be_imported(instance));
+        let importing: BTreeSet<Arc<str>> = own.map(|instance| instance.type_name.clone()).collect();
         let records = || addresses.iter().filter_map(|address| self.run.records().get(address));
         let leaving = records().filter(|stored| !is_wanted(&stored.record.address.name));
         let mut types: BTreeSet<Arc<str>> = leaving.map(|stored| stored.record.type_name.clone()).collect();
