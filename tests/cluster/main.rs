@@ -14,6 +14,9 @@ mod programs;
 #[path = "../support/providers.rs"]
 mod real_providers;
 
+#[path = "../simulation/apiserver.rs"]
+mod apiserver;
+
 mod bad_input;
 mod chart;
 mod command_line;

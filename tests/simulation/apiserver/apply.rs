@@ -1,0 +1,106 @@
+//! Server-side apply: what one manager wants is merged in, what it wanted before and wants no more is taken out, unless
+//! another manager wants it too.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use super::fields::{Fields, Manager, Owners, Shape, Step, compare, granular, item_step, shape};
+
+/// The object after an apply, and whose its fields are then. The error names the managers of fields that would change.
+pub(crate) fn apply(
+    live: &Value,
+    owners: &Arc<Owners>,
+    wanted: &Value,
+    manager: &Manager,
+    force: bool,
+) -> Result<(Value, Arc<Owners>), Vec<(String, String)>> {
+    let own = Fields::all_of(wanted);
+    let mut merged = live.clone();
+    merge(&mut merged, wanted, Shape::Object, "");
+    let mut others = Owners::clone(owners);
+    let last = others.remove(manager).unwrap_or_default();
+    let mut kept = own.clone();
+    others.values().for_each(|fields| kept.add(fields));
+    take_out(&mut merged, &last, &kept, Shape::Object, "");
+
+    let difference = compare(live, &merged);
+    let mut conflicts = Vec::new();
+    for (other, fields) in &others {
+        let shared = difference.set.shared(fields);
+        conflicts.extend(shared.into_iter().map(|field| (other.told(), field)));
+    }
+    if !force && !conflicts.is_empty() {
+        return Err(conflicts);
+    }
+    for fields in others.values_mut() {
+        fields.take_out_exact(&difference.set);
+        fields.take_out_exact(&difference.removed);
+    }
+    if !own.is_empty() {
+        others.insert(manager.clone(), own);
+    }
+    others.retain(|_, fields| !fields.is_empty());
+    let owners = if others == **owners { owners.clone() } else { Arc::new(others) };
+    Ok((merged, owners))
+}
+
+fn merge(live: &mut Value, wanted: &Value, here: Shape, name: &str) {
+    match (live, wanted) {
+        (Value::Object(live), Value::Object(wanted)) if here != Shape::Atomic => {
+            for (field, wanted) in granular(wanted, here) {
+                match live.get_mut(field) {
+                    Some(live) => merge(live, wanted, shape(here, name, field), field),
+                    None => drop(live.insert(field.clone(), wanted.clone())),
+                }
+            }
+        }
+        (Value::Array(live), Value::Array(wanted)) if matches!(here, Shape::Keyed(_) | Shape::Set) => {
+            for item in wanted {
+                let step = item_step(here, item);
+                match live.iter_mut().find(|other| item_step(here, other) == step) {
+                    Some(live) => merge(live, item, Shape::Map, ""),
+                    None => live.push(item.clone()),
+                }
+            }
+        }
+        (live, wanted) => *live = wanted.clone(),
+    }
+}
+
+/// Takes out the paths of `last` that are not `kept`. A map or list that becomes empty by that goes as well.
+fn take_out(value: &mut Value, last: &Fields, kept: &Fields, here: Shape, name: &str) {
+    let nothing = Fields::default();
+    match value {
+        Value::Object(map) => {
+            for (step, fields) in &last.below {
+                let Step::Field(field) = step else { continue };
+                let keep = kept.below.get(step).unwrap_or(&nothing);
+                if fields.own && keep.is_empty() {
+                    map.remove(&**field);
+                } else if let Some(below) = map.get_mut(&**field) {
+                    let was_empty = is_empty(below);
+                    take_out(below, fields, keep, shape(here, name, field), field);
+                    if is_empty(below) && !was_empty && !keep.own {
+                        map.remove(&**field);
+                    }
+                }
+            }
+        }
+        Value::Array(items) => items.retain_mut(|item| {
+            let step = item_step(here, item);
+            let Some(fields) = last.below.get(&step) else { return true };
+            let keep = kept.below.get(&step).unwrap_or(&nothing);
+            if fields.own && keep.is_empty() {
+                return false;
+            }
+            take_out(item, fields, keep, Shape::Map, "");
+            true
+        }),
+        _ => {}
+    }
+}
+
+fn is_empty(value: &Value) -> bool {
+    value.as_object().is_some_and(Map::is_empty) || value.as_array().is_some_and(Vec::is_empty)
+}

@@ -1,0 +1,171 @@
+//! A request, read: which verb on which object, by whom, in which form the answer is wanted.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{Method, Request, header};
+
+/// What a path names.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) group: String,
+    pub(crate) version: String,
+    /// Empty when the path ends with the version.
+    pub(crate) plural: String,
+    pub(crate) namespace: String,
+    pub(crate) name: String,
+    pub(crate) subresource: String,
+}
+
+/// How a body changes what is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PatchType {
+    Json,
+    Merge,
+    Apply,
+}
+
+/// The words for what is asked, as the network sees them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Verb {
+    Get,
+    List,
+    Watch,
+    Create,
+    Update,
+    Patch,
+    Apply,
+    Delete,
+    DeleteCollection,
+    /// Not about objects: discovery and health.
+    Other,
+}
+
+impl Verb {
+    /// As rules of access and `Seen` have it; an apply is told apart from other patches there.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Get => "get",
+            Self::List => "list",
+            Self::Watch => "watch",
+            Self::Create => "create",
+            Self::Update => "update",
+            Self::Patch => "patch",
+            Self::Apply => "apply",
+            Self::Delete => "delete",
+            Self::DeleteCollection => "deletecollection",
+            Self::Other => "other",
+        }
+    }
+
+    /// As RBAC has it.
+    pub(crate) fn right(self) -> &'static str {
+        if self == Self::Apply { "patch" } else { self.as_str() }
+    }
+}
+
+/// A request.
+#[derive(Clone, Debug)]
+pub(crate) struct Ask {
+    pub(crate) verb: Verb,
+    pub(crate) path: String,
+    pub(crate) place: Place,
+    pub(crate) query: BTreeMap<String, String>,
+    pub(crate) patch: Option<PatchType>,
+    /// Whether only metadata is wanted.
+    pub(crate) metadata_only: bool,
+    /// The service account, or whoever else is impersonated; empty for the client itself.
+    pub(crate) user: Arc<str>,
+    /// Who writes, for `managedFields`.
+    pub(crate) manager: String,
+    pub(crate) body: Bytes,
+}
+
+impl Ask {
+    pub(crate) fn of(request: &Request<Bytes>) -> Self {
+        let headers = request.headers();
+        let header = |name: header::HeaderName| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or("");
+        let query = request.uri().query().unwrap_or_default();
+        let query: BTreeMap<String, String> = form_urlencoded::parse(query.as_bytes())
+            .filter(|(key, _)| !key.is_empty())
+            .map(|(key, value)| (key.into_owned(), value.into_owned()))
+            .collect();
+        let path = request.uri().path().to_owned();
+        let place = place(&path).unwrap_or_default();
+        let patch = match header(header::CONTENT_TYPE).split(';').next().unwrap_or_default() {
+            "application/json-patch+json" => Some(PatchType::Json),
+            "application/merge-patch+json" => Some(PatchType::Merge),
+            "application/apply-patch+yaml" => Some(PatchType::Apply),
+            _ => None,
+        };
+        let verb = verb(request.method(), &place, &query, patch);
+        // Without a name of its own a writer is known by the first word of its agent.
+        let agent = header(header::USER_AGENT).split('/').next().unwrap_or_default();
+        let manager = query.get("fieldManager").map_or(agent, String::as_str).to_owned();
+        Self {
+            verb,
+            place,
+            path,
+            patch: patch.filter(|_| *request.method() == Method::PATCH),
+            metadata_only: header(header::ACCEPT).contains("as=PartialObjectMetadata"),
+            user: headers.get("Impersonate-User").and_then(|user| user.to_str().ok()).unwrap_or_default().into(),
+            manager: if manager.is_empty() { "unknown".to_owned() } else { manager },
+            query,
+            body: request.body().clone(),
+        }
+    }
+
+    pub(crate) fn query(&self, name: &str) -> &str {
+        self.query.get(name).map(String::as_str).unwrap_or_default()
+    }
+
+    pub(crate) fn is(&self, name: &str) -> bool {
+        matches!(self.query(name), "true" | "1")
+    }
+}
+
+fn verb(method: &Method, place: &Place, query: &BTreeMap<String, String>, patch: Option<PatchType>) -> Verb {
+    if place.plural.is_empty() {
+        return Verb::Other;
+    }
+    let named = !place.name.is_empty();
+    let watch = matches!(query.get("watch").map(String::as_str), Some("true" | "1"));
+    match *method {
+        Method::GET if watch => Verb::Watch,
+        Method::GET if named => Verb::Get,
+        Method::GET => Verb::List,
+        Method::POST => Verb::Create,
+        Method::PUT => Verb::Update,
+        Method::PATCH if patch == Some(PatchType::Apply) => Verb::Apply,
+        Method::PATCH => Verb::Patch,
+        Method::DELETE if named => Verb::Delete,
+        Method::DELETE => Verb::DeleteCollection,
+        _ => Verb::Other,
+    }
+}
+
+/// What a path names; nothing for paths that are no API.
+pub(crate) fn place(path: &str) -> Option<Place> {
+    let mut parts = path.trim_matches('/').split('/');
+    let (group, version) = match parts.next()? {
+        "api" => ("", parts.next()?),
+        "apis" => (parts.next()?, parts.next()?),
+        _ => return None,
+    };
+    let rest: Vec<&str> = parts.collect();
+    let (namespace, rest) = match rest.as_slice() {
+        // The sub-resources of a namespace look like types in it.
+        ["namespaces", namespace, plural, ..] if !matches!(*plural, "status" | "finalize") => (*namespace, &rest[2..]),
+        rest => ("", rest),
+    };
+    let part = |at: usize| rest.get(at).copied().unwrap_or_default().to_owned();
+    Some(Place {
+        group: group.to_owned(),
+        version: version.to_owned(),
+        plural: part(0),
+        namespace: namespace.to_owned(),
+        name: part(1),
+        subresource: rest.get(2..).unwrap_or_default().join("/"),
+    })
+}

@@ -1,0 +1,98 @@
+//! What the server adds to objects: only what somebody looks at.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Map, Value, json};
+
+use super::kinds::Kind;
+
+/// Fills in what is left out.
+pub(crate) fn fill(kind: &Kind, object: &mut Value) {
+    match (&*kind.group, &*kind.plural) {
+        ("", "secrets") => secret(object),
+        ("", "services") => service(object),
+        ("", "namespaces") => {
+            let name = object["metadata"]["name"].clone();
+            object["metadata"]["labels"]["kubernetes.io/metadata.name"] = name;
+        }
+        _ if kind.custom => from_schema(&kind.schema, object),
+        _ => {}
+    }
+    // Empty maps and lists of metadata are as good as none, but for those of custom objects, which are kept as sent.
+    if !kind.custom {
+        let drop_empty = |map: &mut Map<String, Value>, names: &[&str]| {
+            for name in names {
+                let empty = map.get(*name).is_some_and(|value| match value {
+                    Value::Object(map) => map.is_empty(),
+                    Value::Array(list) => list.is_empty(),
+                    value => value.is_null(),
+                });
+                if empty {
+                    map.remove(*name);
+                }
+            }
+        };
+        if let Some(map) = object.as_object_mut() {
+            drop_empty(map, &["data", "stringData", "binaryData"]);
+        }
+        if let Some(map) = object["metadata"].as_object_mut() {
+            drop_empty(map, &["labels", "annotations", "finalizers", "ownerReferences"]);
+        }
+    }
+}
+
+fn secret(object: &mut Value) {
+    let Some(map) = object.as_object_mut() else { return };
+    map.entry("type").or_insert_with(|| json!("Opaque"));
+    if let Some(Value::Object(texts)) = map.remove("stringData") {
+        let data = map.entry("data").or_insert_with(|| json!({}));
+        for (key, text) in texts {
+            data[key] = STANDARD.encode(text.as_str().unwrap_or_default()).into();
+        }
+    }
+}
+
+fn service(object: &mut Value) {
+    let Some(spec) = object["spec"].as_object_mut() else { return };
+    for (name, value) in [
+        ("type", json!("ClusterIP")),
+        ("sessionAffinity", json!("None")),
+        ("internalTrafficPolicy", json!("Cluster")),
+        ("ipFamilies", json!(["IPv4"])),
+        ("ipFamilyPolicy", json!("SingleStack")),
+    ] {
+        spec.entry(name).or_insert(value);
+    }
+    for port in spec.get_mut("ports").and_then(Value::as_array_mut).into_iter().flatten() {
+        let number = port["port"].clone();
+        if let Some(port) = port.as_object_mut() {
+            port.entry("protocol").or_insert_with(|| json!("TCP"));
+            port.entry("targetPort").or_insert(number);
+        }
+    }
+}
+
+/// The defaults of a schema, at all depths.
+fn from_schema(schema: &Value, value: &mut Value) {
+    if let (Some(properties), Value::Object(map)) = (schema["properties"].as_object(), &mut *value) {
+        for (name, schema) in properties {
+            if name == "metadata" {
+                continue;
+            }
+            if let Some(default) = schema.get("default").filter(|_| map.get(name).is_none_or(Value::is_null)) {
+                map.insert(name.clone(), default.clone());
+            }
+            if let Some(below) = map.get_mut(name) {
+                from_schema(schema, below);
+            }
+        }
+    }
+    if let (Some(items), Value::Array(list)) = (schema.get("items"), &mut *value) {
+        list.iter_mut().for_each(|item| from_schema(items, item));
+    }
+    if let (Some(values), Value::Object(map)) = (schema.get("additionalProperties"), value)
+        && values.is_object()
+    {
+        map.values_mut().for_each(|item| from_schema(values, item));
+    }
+}

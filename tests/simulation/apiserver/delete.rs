@@ -1,0 +1,140 @@
+//! Deletes: at once, or when the last finalizer lets go.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::ask::Ask;
+use super::kinds::Kind;
+use super::refusal::{Refusal, about};
+use super::store::Object;
+use super::write::{is_dry, is_let_go, seconds, wrong_uid};
+use super::{Body, Done, Server};
+
+/// The finalizers by which what depends on an object goes before it, or is let be.
+const FOREGROUND: &str = "foregroundDeletion";
+const ORPHAN: &str = "orphan";
+
+impl Server {
+    pub(super) fn delete(&mut self, now: Timestamp, ask: &Ask, kind: &Arc<Kind>) -> Result<Done, Refusal> {
+        let options: Value = match ask.body.is_empty() {
+            true => Value::Null,
+            false => serde_json::from_slice(&ask.body).map_err(|error| Refusal::bad_request(error.to_string()))?,
+        };
+        let place = &ask.place;
+        let found = self.store.get(&kind.id(), &place.namespace, &place.name).cloned();
+        let old = found.ok_or_else(|| Refusal::not_found(kind, &place.name))?;
+        let preconditions = &options["preconditions"];
+        if let Some(uid) = preconditions["uid"].as_str().filter(|uid| *uid != old.uid()) {
+            return Err(Refusal::conflict(kind, old.name(), &wrong_uid(uid, old.uid())));
+        }
+        let version = old.meta("resourceVersion");
+        if let Some(asked) = preconditions["resourceVersion"].as_str().filter(|asked| *asked != version) {
+            let why = format!(
+                "Precondition failed: ResourceVersion in precondition: {asked}, ResourceVersion in object meta: {version}"
+            );
+            return Err(Refusal::conflict(kind, old.name(), &why));
+        }
+        let policy = options["propagationPolicy"].as_str().unwrap_or(ask.query("propagationPolicy"));
+        let dry = is_dry(ask)?;
+        let (object, gone) = self.mark(now, kind, &old, policy, dry);
+        // The object is shown where something still holds it, and by a few kinds always.
+        let body = match gone && !kind.returns_deleted {
+            false => Body::Object(object),
+            true => {
+                let mut details = about(kind, old.name());
+                details["uid"] = old.uid().into();
+                Body::Json(json!({
+                    "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details,
+                }))
+            }
+        };
+        Ok(Done { code: 200, body })
+    }
+
+    /// Marks an object as to be deleted, and removes it if nothing holds it. Gives its last state, and whether it is gone.
+    pub(super) fn mark(
+        &mut self,
+        now: Timestamp,
+        kind: &Arc<Kind>,
+        old: &Arc<Object>,
+        policy: &str,
+        dry: bool,
+    ) -> (Arc<Object>, bool) {
+        let mut value = old.value.clone();
+        let is_namespace = kind.group.is_empty() && &*kind.plural == "namespaces";
+        let metadata = &mut value["metadata"];
+        let mut finalizers = metadata["finalizers"].as_array().cloned().unwrap_or_default();
+        let had_some = metadata["finalizers"].is_array();
+        if !policy.is_empty() {
+            let wanted = match policy {
+                "Foreground" => Some(FOREGROUND),
+                "Orphan" => Some(ORPHAN),
+                _ => None,
+            };
+            finalizers.retain(|finalizer| *finalizer != FOREGROUND && *finalizer != ORPHAN);
+            finalizers.extend(wanted.filter(|_| !is_namespace).map(Value::from));
+        }
+        if had_some || !finalizers.is_empty() {
+            metadata["finalizers"] = finalizers.into();
+        }
+        if metadata["deletionTimestamp"].is_null() {
+            metadata["deletionTimestamp"] = seconds(now).into();
+            if !is_namespace {
+                metadata["deletionGracePeriodSeconds"] = 0.into();
+            }
+            if let Some(generation) = metadata["generation"].as_i64() {
+                metadata["generation"] = (generation + 1).into();
+            }
+        }
+        if is_namespace {
+            value["status"]["phase"] = "Terminating".into();
+        }
+        let gone = is_let_go(kind, &value);
+        if dry {
+            return (Object::unstored(value, old.owners.clone()), gone);
+        }
+        if gone {
+            self.remove(now, kind, old);
+            // What is answered is the object as it would have been marked, had anything held it.
+            return (
+                if kind.returns_deleted { old.clone() } else { Object::unstored(value, old.owners.clone()) },
+                true,
+            );
+        }
+        if value == old.value {
+            return (old.clone(), false);
+        }
+        (self.store.put(now, &kind.id(), value, old.owners.clone()), false)
+    }
+
+    /// Removes an object for good.
+    pub(super) fn remove(&mut self, now: Timestamp, kind: &Arc<Kind>, old: &Object) {
+        self.store.remove(now, &kind.id(), old.namespace(), old.name());
+        if &*kind.kind == "CustomResourceDefinition" {
+            for gone in Kind::of_definition(&old.value) {
+                self.kinds.remove(&(gone.group, gone.version, gone.plural));
+            }
+        }
+    }
+
+    pub(super) fn delete_collection(&mut self, now: Timestamp, ask: &Ask, kind: &Arc<Kind>) -> Result<Done, Refusal> {
+        let selectors =
+            super::selectors::Selectors::parse(kind, ask.query("labelSelector"), ask.query("fieldSelector"))?;
+        let dry = is_dry(ask)?;
+        let id = kind.id();
+        let objects = self.store.table(&id).into_iter().flat_map(|table| table.objects.values());
+        let here = objects.filter(|object| ask.place.namespace.is_empty() || object.namespace() == ask.place.namespace);
+        let found: Vec<_> = here.filter(|object| selectors.fit(&object.value)).cloned().collect();
+        let mut items = Vec::new();
+        for object in found {
+            items.push(self.mark(now, kind, &object, ask.query("propagationPolicy"), dry).0.value.clone());
+        }
+        let body = json!({
+            "kind": format!("{}List", kind.kind), "apiVersion": kind.api_version(),
+            "metadata": {"resourceVersion": self.store.version().to_string()}, "items": items,
+        });
+        Ok(Done { code: 200, body: Body::Json(body) })
+    }
+}

@@ -1,0 +1,83 @@
+//! What there is to ask for: groups, versions, kinds, and health.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+
+use super::ask::Ask;
+use super::refusal::Refusal;
+use super::{Body, Done, Server};
+
+/// The answer to a path that is none.
+pub(super) fn no_such_page() -> Refusal {
+    Refusal::new(404, "", "404 page not found\n")
+}
+
+impl Server {
+    pub(super) fn discover(&self, ask: &Ask) -> Result<Done, Refusal> {
+        let parts: Vec<&str> = ask.path.trim_matches('/').split('/').collect();
+        let value = match parts.as_slice() {
+            ["healthz" | "readyz" | "livez"] => {
+                return Ok(Done { code: 200, body: Body::Text(Bytes::from_static(b"ok")) });
+            }
+            ["version"] => json!({"major": "1", "minor": "36", "gitVersion": "v1.36.0"}),
+            ["api"] => json!({"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []}),
+            ["apis"] => {
+                let mut groups: Vec<&str> = self.kinds.keys().map(|(group, _, _)| &**group).collect();
+                groups.dedup();
+                let groups = groups.into_iter().filter_map(|group| self.group(group));
+                json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups.collect::<Value>()})
+            }
+            ["api", version] => self.version_of("", version)?,
+            ["apis", group] => {
+                let mut found = self.group(group).ok_or_else(no_such_page)?;
+                found["kind"] = json!("APIGroup");
+                found["apiVersion"] = json!("v1");
+                found
+            }
+            ["apis", group, version] => self.version_of(group, version)?,
+            _ => return Err(no_such_page()),
+        };
+        Ok(Done { code: 200, body: Body::Json(value) })
+    }
+
+    fn group(&self, group: &str) -> Option<Value> {
+        let mut versions: Vec<String> = Vec::new();
+        for kind in self.kinds.values().filter(|kind| *kind.group == *group && !group.is_empty()) {
+            if !versions.contains(&kind.version.to_string()) {
+                versions.push(kind.version.to_string());
+            }
+        }
+        let told = |version: &String| json!({"groupVersion": format!("{group}/{version}"), "version": version});
+        let preferred = told(versions.first()?);
+        Some(json!({
+            "name": group, "versions": versions.iter().map(told).collect::<Value>(), "preferredVersion": preferred,
+        }))
+    }
+
+    fn version_of(&self, group: &str, version: &str) -> Result<Value, Refusal> {
+        let kinds = self.kinds.values().filter(|kind| *kind.group == *group && *kind.version == *version);
+        let mut resources = BTreeMap::new();
+        for kind in kinds {
+            let told = |name: String, verbs: &[&str]| {
+                json!({"name": name, "singularName": kind.kind.to_lowercase(), "namespaced": kind.namespaced,
+                    "kind": &*kind.kind, "verbs": verbs})
+            };
+            let all = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
+            resources.insert(kind.plural.to_string(), told(kind.plural.to_string(), &all));
+            if kind.status {
+                let name = format!("{}/status", kind.plural);
+                resources.insert(name.clone(), told(name, &["get", "patch", "update"]));
+            }
+        }
+        if resources.is_empty() {
+            return Err(no_such_page());
+        }
+        let group_version = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
+        let resources = resources.into_values().collect::<Value>();
+        Ok(json!({
+            "kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group_version, "resources": resources,
+        }))
+    }
+}

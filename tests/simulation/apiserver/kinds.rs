@@ -1,0 +1,144 @@
+//! Which kinds are served, and how the server treats each: a table of the built-in ones, and what CRDs add to it.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+/// A type of object: its group and its plural.
+pub(crate) type Type = (Arc<str>, Arc<str>);
+
+/// How the names of a kind must look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Names {
+    /// A DNS subdomain.
+    Subdomain,
+    /// A DNS label.
+    Label,
+    /// A DNS label that begins with a letter.
+    Label1035,
+    /// One segment of a path.
+    Segment,
+}
+
+/// What differs between kinds.
+#[derive(Clone, Debug)]
+pub(crate) struct Kind {
+    pub(crate) group: Arc<str>,
+    pub(crate) version: Arc<str>,
+    pub(crate) kind: Arc<str>,
+    pub(crate) plural: Arc<str>,
+    pub(crate) namespaced: bool,
+    /// Whether it has a status that is written separately.
+    pub(crate) status: bool,
+    /// Whether it counts changes of what is wanted.
+    pub(crate) generation: bool,
+    /// Whether a CRD defines it.
+    pub(crate) custom: bool,
+    /// Whether a DELETE that is done at once answers with the object.
+    pub(crate) returns_deleted: bool,
+    /// Whether a PUT may come without a resourceVersion.
+    pub(crate) unconditional: bool,
+    /// Whether a PUT may make an object.
+    pub(crate) put_creates: bool,
+    pub(crate) names: Names,
+    /// The schema of a custom kind.
+    pub(crate) schema: Value,
+}
+
+impl Kind {
+    pub(crate) fn id(&self) -> Type {
+        (self.group.clone(), self.plural.clone())
+    }
+
+    /// `v1`, `apps/v1`.
+    pub(crate) fn api_version(&self) -> String {
+        if self.group.is_empty() { self.version.to_string() } else { format!("{}/{}", self.group, self.version) }
+    }
+
+    /// The resource in the words of messages: `deployments.apps`.
+    pub(crate) fn resource(&self) -> String {
+        if self.group.is_empty() { self.plural.to_string() } else { format!("{}.{}", self.plural, self.group) }
+    }
+
+    /// The kind in the words of messages: `Deployment.apps`.
+    pub(crate) fn qualified(&self) -> String {
+        if self.group.is_empty() { self.kind.to_string() } else { format!("{}.{}", self.kind, self.group) }
+    }
+
+    /// The kinds that a CRD defines: one for each served version.
+    pub(crate) fn of_definition(definition: &Value) -> Vec<Kind> {
+        let spec = &definition["spec"];
+        let text = |value: &Value| Arc::<str>::from(value.as_str().unwrap_or_default());
+        let versions = spec["versions"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let served = versions.iter().filter(|version| version["served"] != json!(false));
+        let kind = |version: &Value| Kind {
+            group: text(&spec["group"]),
+            version: text(&version["name"]),
+            kind: text(&spec["names"]["kind"]),
+            plural: text(&spec["names"]["plural"]),
+            namespaced: spec["scope"] == "Namespaced",
+            status: !version["subresources"]["status"].is_null(),
+            generation: true,
+            custom: true,
+            returns_deleted: false,
+            unconditional: false,
+            put_creates: false,
+            names: Names::Subdomain,
+            schema: version["schema"]["openAPIV3Schema"].clone(),
+        };
+        served.map(kind).collect()
+    }
+}
+
+/// Group, version, kind, plural, and letters: `n`amespaced, has a `s`tatus, counts `g`enerations, `r`eturns what it
+/// deletes, a PUT may `c`reate, a PUT needs a `v`ersion, names are `l`abels, l`a`bels of RFC 1035, `p`ath segments.
+const BUILT_IN: &[(&str, &str, &str, &str, &str)] = &[
+    ("", "v1", "Namespace", "namespaces", "srl"),
+    ("", "v1", "ConfigMap", "configmaps", "n"),
+    ("", "v1", "Secret", "secrets", "n"),
+    ("", "v1", "Service", "services", "nsrca"),
+    ("", "v1", "ServiceAccount", "serviceaccounts", "nr"),
+    ("", "v1", "Pod", "pods", "nsgr"),
+    ("", "v1", "Event", "events", "nc"),
+    ("", "v1", "Node", "nodes", "s"),
+    ("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims", "nsr"),
+    ("apps", "v1", "Deployment", "deployments", "nsg"),
+    ("apps", "v1", "StatefulSet", "statefulsets", "nsg"),
+    ("batch", "v1", "Job", "jobs", "nsg"),
+    ("coordination.k8s.io", "v1", "Lease", "leases", "ncv"),
+    ("events.k8s.io", "v1", "Event", "events", "nc"),
+    ("networking.k8s.io", "v1", "NetworkPolicy", "networkpolicies", "ng"),
+    ("rbac.authorization.k8s.io", "v1", "Role", "roles", "np"),
+    ("rbac.authorization.k8s.io", "v1", "RoleBinding", "rolebindings", "np"),
+    ("rbac.authorization.k8s.io", "v1", "ClusterRole", "clusterroles", "p"),
+    ("rbac.authorization.k8s.io", "v1", "ClusterRoleBinding", "clusterrolebindings", "p"),
+    ("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", "sgv"),
+];
+
+/// The built-in kinds.
+pub(crate) fn built_in() -> impl Iterator<Item = Kind> {
+    BUILT_IN.iter().map(|(group, version, kind, plural, letters)| {
+        let has = |letter: char| letters.contains(letter);
+        let names = match () {
+            () if has('l') => Names::Label,
+            () if has('a') => Names::Label1035,
+            () if has('p') => Names::Segment,
+            () => Names::Subdomain,
+        };
+        Kind {
+            group: (*group).into(),
+            version: (*version).into(),
+            kind: (*kind).into(),
+            plural: (*plural).into(),
+            namespaced: has('n'),
+            status: has('s'),
+            generation: has('g'),
+            custom: false,
+            returns_deleted: has('r'),
+            unconditional: !has('v'),
+            put_creates: has('c'),
+            names,
+            schema: Value::Null,
+        }
+    })
+}

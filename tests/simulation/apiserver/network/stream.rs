@@ -1,0 +1,240 @@
+//! One watch: takes in what happens, asks for the fate of each event, and hands them over in order.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::sync::{mpsc, watch};
+use tokio::time::{Instant, sleep_until};
+
+use super::super::read::{WatchEvent, WatchSpec};
+use super::super::refusal::Refusal;
+use super::super::store::Happened;
+use super::{Seen, Shared, WatchFate};
+
+/// What is handed over. A channel that is closed without an end was cut.
+pub(super) enum Piece {
+    Line(Bytes),
+    End,
+}
+
+/// How often a watch that asked for it is told how far it is: as often as the real server tells.
+const BOOKMARK: Duration = Duration::from_mins(1);
+/// A watch that names no time is ended after this one: the least that the real server draws.
+const LONGEST: Duration = Duration::from_mins(30);
+
+/// What waits to be handed over, and when.
+enum Next {
+    Event(WatchEvent),
+    Line(Bytes),
+    End,
+    Reset,
+}
+
+struct Stream {
+    shared: Arc<Shared>,
+    seen: Seen,
+    spec: WatchSpec,
+    sender: mpsc::UnboundedSender<Piece>,
+    /// Up to here everything is taken in.
+    version: u64,
+    events: u64,
+    waiting: VecDeque<(Instant, Next)>,
+    /// Until then events are gathered.
+    gathering: Option<Instant>,
+    /// Nothing more is taken in.
+    ending: bool,
+}
+
+pub(super) async fn run(shared: Arc<Shared>, seen: Seen, spec: WatchSpec, sender: mpsc::UnboundedSender<Piece>) {
+    let mut changed = {
+        let mut state = shared.state();
+        let sender = state.changed.entry(spec.what.clone()).or_insert_with(|| watch::Sender::new(0));
+        sender.subscribe()
+    };
+    let now = Instant::now();
+    let end = now + spec.timeout.map_or(LONGEST, Duration::from_secs);
+    let mut bookmark = now + BOOKMARK;
+    let version = spec.from;
+    let mut stream = Stream {
+        shared,
+        seen,
+        spec,
+        sender,
+        version,
+        events: 0,
+        waiting: VecDeque::new(),
+        gathering: None,
+        ending: false,
+    };
+    stream.begin();
+    loop {
+        changed.mark_unchanged();
+        stream.take_in();
+        let now = Instant::now();
+        if !stream.hand_over(now) {
+            return;
+        }
+        let idle = stream.waiting.is_empty() && stream.gathering.is_none();
+        if now >= end {
+            if idle && stream.spec.bookmarks {
+                let _ = stream.sender.send(Piece::Line(stream.spec.bookmark(stream.version)));
+            }
+            let _ = stream.sender.send(Piece::End);
+            return;
+        }
+        if now >= bookmark {
+            bookmark = now + BOOKMARK;
+            if idle && stream.spec.bookmarks {
+                let _ = stream.sender.send(Piece::Line(stream.spec.bookmark(stream.version)));
+            }
+        }
+        let due = stream.waiting.front().map(|(due, _)| *due);
+        let next = [due, stream.gathering, Some(bookmark), Some(end)].into_iter().flatten().min().unwrap_or(end);
+        tokio::select! {
+            biased;
+            () = stream.sender.closed() => return,
+            _ = changed.changed(), if stream.gathering.is_none() && !stream.ending => {}
+            () = sleep_until(next) => {}
+        }
+    }
+}
+
+impl Stream {
+    /// What is told of before anything happens.
+    fn begin(&mut self) {
+        let now = Instant::now();
+        let compacted = self.shared.state().server.is_forgotten(self.spec.from);
+        if let Some(refusal) = compacted {
+            self.expire(now, &refusal);
+        }
+        for event in std::mem::take(&mut self.spec.initial) {
+            self.waiting.push_back((now, Next::Event(event)));
+        }
+    }
+
+    fn take_in(&mut self) {
+        let now = Instant::now();
+        if self.ending {
+            return;
+        }
+        if let Some(until) = self.gathering {
+            if now < until {
+                return;
+            }
+            self.gathering = None;
+            return self.take_in_gathered(now);
+        }
+        let shared = self.shared.clone();
+        let mut state = shared.state();
+        let state = &mut *state;
+        let happened = match state.server.events(&self.spec, self.version) {
+            Ok(events) => events,
+            Err(refusal) => return self.expire(now, &refusal),
+        };
+        for event in happened {
+            self.events += 1;
+            let fate = state.network.watch_event(&self.seen.client, &self.seen, self.events);
+            let last = self.waiting.back().map_or(now, |(due, _)| *due).max(now);
+            match fate {
+                WatchFate::Deliver(after) => {
+                    self.version = event.version;
+                    self.waiting.push_back((last.max(now + after), Next::Event(event)));
+                }
+                WatchFate::Coalesce(time) => {
+                    self.gathering = Some(last.max(now + time));
+                    return;
+                }
+                WatchFate::End => {
+                    self.waiting.push_back((last, Next::End));
+                    self.ending = true;
+                    return;
+                }
+                WatchFate::Reset => {
+                    self.waiting.push_back((last, Next::Reset));
+                    self.ending = true;
+                    return;
+                }
+                WatchFate::Expired => {
+                    let version = self.version;
+                    let refusal = Refusal::expired(format!("too old resource version: {version} ({})", event.version));
+                    return self.expire(last, &refusal);
+                }
+            }
+        }
+        self.version = self.version.max(state.server.version());
+    }
+
+    /// Of each object only the last state, told as a change from what was known before.
+    fn take_in_gathered(&mut self, now: Instant) {
+        let (events, version) = {
+            let state = self.shared.state();
+            (state.server.events(&self.spec, self.version), state.server.version())
+        };
+        let events = match events {
+            Ok(events) => events,
+            Err(refusal) => return self.expire(now, &refusal),
+        };
+        let mut last: BTreeMap<(String, String), (bool, WatchEvent)> = BTreeMap::new();
+        for event in events {
+            let key = (event.object.namespace().to_owned(), event.object.name().to_owned());
+            let was_there = last.get(&key).map_or(event.happened != Happened::Added, |(was_there, _)| *was_there);
+            last.insert(key, (was_there, event));
+        }
+        let mut told: Vec<WatchEvent> = last
+            .into_values()
+            .filter_map(|(was_there, event)| {
+                let happened = match (was_there, event.happened) {
+                    (false, Happened::Deleted) => return None,
+                    (true, Happened::Deleted) => Happened::Deleted,
+                    (true, _) => Happened::Modified,
+                    (false, _) => Happened::Added,
+                };
+                Some(WatchEvent { happened, ..event })
+            })
+            .collect();
+        told.sort_by_key(|event| event.version);
+        self.version = self.version.max(version);
+        self.waiting.extend(told.into_iter().map(|event| (now, Next::Event(event))));
+    }
+
+    fn expire(&mut self, due: Instant, refusal: &Refusal) {
+        self.waiting.push_back((due, Next::Line(WatchSpec::error(refusal))));
+        self.waiting.push_back((due, Next::End));
+        self.ending = true;
+    }
+
+    /// Hands over what is due. Whether the stream goes on.
+    fn hand_over(&mut self, now: Instant) -> bool {
+        while self.waiting.front().is_some_and(|(due, _)| *due <= now) {
+            let Some((_, next)) = self.waiting.pop_front() else { break };
+            let told = |text: &str| self.shared.write(&format!("{} <- {}", self.seen.client, text));
+            let line = match next {
+                Next::Event(event) => {
+                    let (what, happened) = (&self.seen.resource, event.happened);
+                    let (namespace, name) = (event.object.namespace(), event.object.name());
+                    told(&format!("{what} {happened:?} {namespace}/{name} rv={}", event.version));
+                    self.spec.line(&event)
+                }
+                Next::Line(line) => {
+                    told(&format!("{} too old", self.seen.resource));
+                    line
+                }
+                Next::End => {
+                    told(&format!("{} ends", self.seen.resource));
+                    let _ = self.sender.send(Piece::End);
+                    return false;
+                }
+                Next::Reset => {
+                    told(&format!("{} reset", self.seen.resource));
+                    return false;
+                }
+            };
+            if self.sender.send(Piece::Line(line)).is_err() {
+                return false;
+            }
+        }
+        true
+    }
+}

@@ -1,0 +1,208 @@
+//! What is stored: objects by type and key, and the log of all changes, from which watches and old lists are served.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, OnceLock};
+
+use bytes::Bytes;
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::fields::Owners;
+use super::kinds::Type;
+
+/// An object as it was written at one version. Shared, never changed.
+#[derive(Debug)]
+pub(crate) struct Object {
+    /// All of it, with its resourceVersion.
+    pub(crate) value: Value,
+    pub(crate) version: u64,
+    pub(crate) owners: Arc<Owners>,
+    json: OnceLock<Bytes>,
+}
+
+impl Object {
+    pub(crate) fn new(mut value: Value, version: u64, owners: Arc<Owners>) -> Arc<Self> {
+        value["metadata"]["resourceVersion"] = version.to_string().into();
+        Arc::new(Self { value, version, owners, json: OnceLock::new() })
+    }
+
+    /// One that is not stored: the answer to a dry run.
+    pub(crate) fn unstored(value: Value, owners: Arc<Owners>) -> Arc<Self> {
+        Arc::new(Self { value, version: 0, owners, json: OnceLock::new() })
+    }
+
+    /// As JSON; written once, however many ask.
+    pub(crate) fn json(&self) -> Bytes {
+        self.json.get_or_init(|| Bytes::from(self.value.to_string())).clone()
+    }
+
+    pub(crate) fn meta(&self, name: &str) -> &str {
+        self.value["metadata"][name].as_str().unwrap_or_default()
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        self.meta("name")
+    }
+
+    pub(crate) fn namespace(&self) -> &str {
+        self.meta("namespace")
+    }
+
+    pub(crate) fn uid(&self) -> &str {
+        self.meta("uid")
+    }
+
+    pub(crate) fn is_deleting(&self) -> bool {
+        !self.value["metadata"]["deletionTimestamp"].is_null()
+    }
+}
+
+/// What happened to an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Happened {
+    Added,
+    Modified,
+    Deleted,
+}
+
+/// One change.
+#[derive(Clone, Debug)]
+pub(crate) struct Change {
+    pub(crate) version: u64,
+    pub(crate) at: Timestamp,
+    pub(crate) what: Type,
+    pub(crate) key: Arc<str>,
+    pub(crate) happened: Happened,
+    /// What stood there before.
+    pub(crate) before: Option<Arc<Object>>,
+    /// What stands there now; of a deleted object its last state, at the version of the deletion.
+    pub(crate) object: Arc<Object>,
+}
+
+/// The objects of one type.
+#[derive(Debug, Default)]
+pub(crate) struct Table {
+    pub(crate) objects: BTreeMap<Arc<str>, Arc<Object>>,
+    pub(crate) log: VecDeque<Arc<Change>>,
+    /// The last change that is not in the log any more.
+    pub(crate) forgotten: u64,
+}
+
+impl Table {
+    /// The objects as they were at `version`, by undoing what came after it.
+    pub(crate) fn at(&self, version: u64) -> BTreeMap<Arc<str>, Arc<Object>> {
+        let mut objects = self.objects.clone();
+        for change in self.log.iter().rev().take_while(|change| change.version > version) {
+            match &change.before {
+                Some(before) => objects.insert(change.key.clone(), before.clone()),
+                None => objects.remove(&change.key),
+            };
+        }
+        objects
+    }
+
+    /// The changes after `version`.
+    pub(crate) fn since(&self, version: u64) -> impl Iterator<Item = &Arc<Change>> {
+        let start = self.log.partition_point(|change| change.version <= version);
+        self.log.range(start..)
+    }
+
+    /// The version of the last change.
+    pub(crate) fn last(&self) -> u64 {
+        self.log.back().map_or(0, |change| change.version)
+    }
+}
+
+/// Everything that is stored.
+#[derive(Debug, Default)]
+pub(crate) struct Store {
+    tables: BTreeMap<Type, Table>,
+    log: VecDeque<Arc<Change>>,
+    version: u64,
+    /// Of what happened up to here nothing is known any more.
+    compacted: u64,
+}
+
+/// The key of an object: sorted as etcd sorts them.
+pub(crate) fn key(namespace: &str, name: &str) -> Arc<str> {
+    if namespace.is_empty() { name.into() } else { format!("{namespace}/{name}").into() }
+}
+
+impl Store {
+    pub(crate) fn version(&self) -> u64 {
+        self.version
+    }
+
+    pub(crate) fn compacted(&self) -> u64 {
+        self.compacted
+    }
+
+    pub(crate) fn table(&self, what: &Type) -> Option<&Table> {
+        self.tables.get(what)
+    }
+
+    pub(crate) fn tables(&self) -> impl Iterator<Item = (&Type, &Table)> {
+        self.tables.iter()
+    }
+
+    pub(crate) fn get(&self, what: &Type, namespace: &str, name: &str) -> Option<&Arc<Object>> {
+        self.tables.get(what)?.objects.get(&key(namespace, name))
+    }
+
+    /// All changes after `version`, of all types.
+    pub(crate) fn since(&self, version: u64) -> impl Iterator<Item = &Arc<Change>> {
+        let start = self.log.partition_point(|change| change.version <= version);
+        self.log.range(start..)
+    }
+
+    /// Writes an object at the next version.
+    pub(crate) fn put(&mut self, now: Timestamp, what: &Type, value: Value, owners: Arc<Owners>) -> Arc<Object> {
+        self.version += 1;
+        let object = Object::new(value, self.version, owners);
+        let key = key(object.namespace(), object.name());
+        let table = self.tables.entry(what.clone()).or_default();
+        let before = table.objects.insert(key.clone(), object.clone());
+        let happened = if before.is_some() { Happened::Modified } else { Happened::Added };
+        self.note(now, what, key, happened, before, object.clone());
+        object
+    }
+
+    /// Removes an object; gives its last state.
+    pub(crate) fn remove(&mut self, now: Timestamp, what: &Type, namespace: &str, name: &str) -> Option<Arc<Object>> {
+        let key = key(namespace, name);
+        let before = self.tables.get_mut(what)?.objects.remove(&key)?;
+        self.version += 1;
+        let object = Object::new(before.value.clone(), self.version, before.owners.clone());
+        self.note(now, what, key, Happened::Deleted, Some(before), object.clone());
+        Some(object)
+    }
+
+    fn note(
+        &mut self,
+        at: Timestamp,
+        what: &Type,
+        key: Arc<str>,
+        happened: Happened,
+        before: Option<Arc<Object>>,
+        object: Arc<Object>,
+    ) {
+        let what = what.clone();
+        let change = Arc::new(Change { version: self.version, at, what: what.clone(), key, happened, before, object });
+        self.log.push_back(change.clone());
+        self.tables.entry(what).or_default().log.push_back(change);
+    }
+
+    /// Forgets what happened up to `version`.
+    pub(crate) fn compact(&mut self, version: u64) {
+        self.compacted = self.compacted.max(version.min(self.version));
+        let compacted = self.compacted;
+        let forget = |log: &mut VecDeque<Arc<Change>>| {
+            let end = log.partition_point(|change| change.version <= compacted);
+            log.drain(..end).last().map(|change| change.version)
+        };
+        forget(&mut self.log);
+        for table in self.tables.values_mut() {
+            table.forgotten = forget(&mut table.log).unwrap_or(table.forgotten);
+        }
+    }
+}

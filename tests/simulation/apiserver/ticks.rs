@@ -1,0 +1,146 @@
+//! The controllers behind the server, one step at a time, when and in which order a test says so.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::Server;
+use super::kinds::{Kind, Type};
+use super::store::Object;
+
+impl Server {
+    /// What is left in a namespace: everything but what is being deleted already, in the order of types and names.
+    pub(crate) fn contents(&self, namespace: &str) -> Vec<Arc<Object>> {
+        let tables = self.store.tables().flat_map(|(_, table)| table.objects.values());
+        tables.filter(|object| object.namespace() == namespace && !namespace.is_empty()).cloned().collect()
+    }
+
+    /// One step of the namespace controller for each namespace that is being deleted: the objects in it are deleted,
+    /// at most `most` of them, in the order in which `order` puts them; and one that is empty goes. Whether anything was
+    /// done.
+    pub(crate) fn tick_namespaces(
+        &mut self,
+        now: Timestamp,
+        most: usize,
+        mut order: impl FnMut(&mut Vec<Arc<Object>>),
+    ) -> bool {
+        let kind = self.kind("", "v1", "namespaces").expect("it is built in").clone();
+        let table = self.store.table(&kind.id());
+        let going = table.into_iter().flat_map(|table| table.objects.values().filter(|object| object.is_deleting()));
+        let going: Vec<Arc<Object>> = going.cloned().collect();
+        let mut did = false;
+        for namespace in going {
+            let contents = self.contents(namespace.name());
+            if contents.is_empty() {
+                let mut value = namespace.value.clone();
+                value["spec"]["finalizers"] = json!([]);
+                let held = value["metadata"]["finalizers"].as_array().is_some_and(|held| !held.is_empty());
+                if !held {
+                    self.remove(now, &kind, &namespace);
+                    did = true;
+                } else if value != namespace.value {
+                    self.store.put(now, &kind.id(), value, namespace.owners.clone());
+                    did = true;
+                }
+                continue;
+            }
+            let mut left: Vec<_> = contents.into_iter().filter(|object| !object.is_deleting()).collect();
+            order(&mut left);
+            for object in left.into_iter().take(most) {
+                let kind = self.kind_of(&object.value).expect("its kind is served");
+                self.mark(now, &kind, &object, "Background", false);
+                did = true;
+            }
+        }
+        did
+    }
+
+    /// One step of the garbage collector: what all owners are gone of is deleted, and what waits for those that depend
+    /// on it is let go when there are none. Whether anything was done.
+    pub(crate) fn tick_garbage(&mut self, now: Timestamp) -> bool {
+        let all: Vec<Arc<Object>> =
+            self.store.tables().flat_map(|(_, table)| table.objects.values().cloned()).collect();
+        let uids: BTreeSet<&str> = all.iter().map(|object| object.uid()).collect();
+        let waiting = |object: &Object| held_by(&object.value, "foregroundDeletion") && object.is_deleting();
+        let going: BTreeSet<&str> = all.iter().filter(|object| waiting(object)).map(|object| object.uid()).collect();
+        let owners = |object: &Object| -> Vec<String> {
+            let owners = object.value["metadata"]["ownerReferences"].as_array().cloned().unwrap_or_default();
+            owners.iter().filter_map(|owner| owner["uid"].as_str().map(str::to_owned)).collect()
+        };
+        let mut did = false;
+        for object in &all {
+            let owners = owners(object);
+            // Who owns it is gone, or goes after it.
+            let lost = |uid: &String| !uids.contains(uid.as_str()) || going.contains(uid.as_str());
+            if !owners.is_empty() && owners.iter().all(lost) && !object.is_deleting() {
+                let kind = self.kind_of(&object.value).expect("its kind is served");
+                self.mark(now, &kind, object, "Background", false);
+                did = true;
+            }
+        }
+        for object in all.iter().filter(|object| object.is_deleting()) {
+            let held = if held_by(&object.value, "orphan") { "orphan" } else { "foregroundDeletion" };
+            let depends = |other: &Arc<Object>| owners(other).iter().any(|uid| uid == object.uid());
+            if !held_by(&object.value, held) || (held == "foregroundDeletion" && all.iter().any(depends)) {
+                continue;
+            }
+            did |= self.release(now, object, held);
+        }
+        did
+    }
+
+    /// One step of the controller of CRDs: the objects of one that is being deleted are deleted, and when there are
+    /// none, it goes. Whether anything was done.
+    pub(crate) fn tick_definitions(&mut self, now: Timestamp) -> bool {
+        const HELD: &str = "customresourcecleanup.apiextensions.k8s.io";
+        let what: Type = ("apiextensions.k8s.io".into(), "customresourcedefinitions".into());
+        let table = self.store.table(&what);
+        let going = table.into_iter().flat_map(|table| table.objects.values().filter(|object| object.is_deleting()));
+        let going: Vec<Arc<Object>> = going.cloned().collect();
+        let mut did = false;
+        for definition in going {
+            let Some(kind) = Kind::of_definition(&definition.value).into_iter().next() else { continue };
+            let kind = Arc::new(kind);
+            let table = self.store.table(&kind.id());
+            let objects: Vec<_> = table.into_iter().flat_map(|table| table.objects.values().cloned()).collect();
+            if objects.is_empty() {
+                did |= self.release(now, &definition, HELD);
+            }
+            for object in objects.iter().filter(|object| !object.is_deleting()) {
+                self.mark(now, &kind, object, "", false);
+                did = true;
+            }
+        }
+        did
+    }
+
+    /// Takes a finalizer off, and removes the object if it was the last one that held it.
+    pub(super) fn release(&mut self, now: Timestamp, object: &Arc<Object>, finalizer: &str) -> bool {
+        let Some(kind) = self.kind_of(&object.value) else { return false };
+        let mut value = object.value.clone();
+        let Some(held) = value["metadata"]["finalizers"].as_array_mut() else { return false };
+        let before = held.len();
+        held.retain(|other| *other != finalizer);
+        if held.len() == before {
+            return false;
+        }
+        if super::write::is_let_go(&kind, &value) {
+            self.remove(now, &kind, object);
+        } else {
+            self.store.put(now, &kind.id(), value, object.owners.clone());
+        }
+        true
+    }
+
+    /// The kind of an object.
+    pub(super) fn kind_of(&self, value: &Value) -> Option<Arc<Kind>> {
+        let (api_version, name) = (value["apiVersion"].as_str()?, value["kind"].as_str()?);
+        self.kinds.values().find(|kind| *kind.kind == *name && kind.api_version() == api_version).cloned()
+    }
+}
+
+fn held_by(value: &Value, finalizer: &str) -> bool {
+    value["metadata"]["finalizers"].as_array().is_some_and(|held| held.iter().any(|other| other == finalizer))
+}

@@ -1,0 +1,178 @@
+//! What the server refuses to store.
+
+use serde_json::Value;
+
+use super::kinds::{Kind, Names};
+use super::refusal::Cause;
+
+const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', \
+                         and must start and end with an alphanumeric character (e.g. 'example.com', regex used for \
+                         validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
+const LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must \
+                     start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for \
+                     validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
+const LABEL_1035: &str = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an \
+                          alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or \
+                          'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
+const LABEL_VALUE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or \
+                           '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or \
+                           'my_value',  or '12345', regex used for validation is \
+                           '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
+
+/// The most that a Secret or a ConfigMap holds.
+const LARGEST: usize = 1024 * 1024;
+
+/// What is wrong with an object by itself.
+pub(crate) fn object(kind: &Kind, object: &Value) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    let metadata = &object["metadata"];
+    let name = metadata["name"].as_str().unwrap_or_default();
+    if name.is_empty() {
+        causes.push(Cause::required("metadata.name", "name or generateName is required"));
+    } else {
+        causes.extend(wrong_name(kind, name).map(|why| Cause::invalid("metadata.name", &name.into(), &why)));
+    }
+    for (_, value) in metadata["labels"].as_object().into_iter().flatten() {
+        let text = value.as_str().unwrap_or_default();
+        if text.len() > 63 {
+            causes.push(Cause::new("FieldValueTooLong", "metadata.labels", "Too long: may not be more than 63 bytes"));
+        } else if !text.is_empty() && !is_label_value(text) {
+            causes.push(Cause::invalid("metadata.labels", value, LABEL_VALUE));
+        }
+    }
+    for finalizer in metadata["finalizers"].as_array().into_iter().flatten() {
+        let text = finalizer.as_str().unwrap_or_default();
+        let standard = matches!(text, "orphan" | "foregroundDeletion" | "kubernetes");
+        if !text.contains('/') && !standard && !kind.custom {
+            let why = "name is neither a standard finalizer name nor is it fully qualified";
+            causes.push(Cause::invalid("metadata.finalizers", finalizer, why));
+        }
+    }
+    match (&*kind.group, &*kind.plural) {
+        ("", "secrets" | "configmaps") => causes.extend(data(object)),
+        ("coordination.k8s.io", "leases") => causes.extend(lease(object)),
+        _ => {}
+    }
+    causes
+}
+
+fn wrong_name(kind: &Kind, name: &str) -> Option<String> {
+    let longest = match kind.names {
+        Names::Subdomain | Names::Segment => 253,
+        Names::Label | Names::Label1035 => 63,
+    };
+    if name.len() > longest && kind.names != Names::Segment {
+        return Some(format!("must be no more than {longest} characters"));
+    }
+    let label = |part: &str| {
+        let plain = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit();
+        part.chars().all(|letter| plain(letter) || letter == '-') && part.starts_with(plain) && part.ends_with(plain)
+    };
+    let (fits, text) = match kind.names {
+        Names::Subdomain => (name.split('.').all(label), SUBDOMAIN),
+        Names::Label => (label(name), LABEL),
+        Names::Label1035 => (label(name) && name.starts_with(|letter: char| letter.is_ascii_lowercase()), LABEL_1035),
+        Names::Segment => (!name.contains(['/', '%']) && name != "." && name != "..", "may not contain '/'"),
+    };
+    (!fits).then(|| text.to_owned())
+}
+
+fn is_label_value(text: &str) -> bool {
+    let plain = |letter: char| letter.is_ascii_alphanumeric();
+    text.chars().all(|letter| plain(letter) || "-_.".contains(letter))
+        && text.starts_with(plain)
+        && text.ends_with(plain)
+}
+
+fn data(object: &Value) -> Option<Cause> {
+    // A Secret's data counts as it is before base64.
+    let is_secret = object["kind"] == "Secret";
+    let size = |value: &Value| {
+        let length = value.as_str().map_or(0, str::len);
+        if is_secret { length / 4 * 3 } else { length }
+    };
+    let sum: usize = object["data"].as_object().into_iter().flatten().map(|(_, value)| size(value)).sum();
+    let why = "Too long: may not be more than 1048576 bytes";
+    (sum > LARGEST).then(|| Cause::new("FieldValueTooLong", if is_secret { "data" } else { "" }, why))
+}
+
+fn lease(object: &Value) -> Vec<Cause> {
+    let spec = &object["spec"];
+    let mut causes = Vec::new();
+    if spec["holderIdentity"] == "" {
+        causes.push(Cause::invalid("spec.holderIdentity", &spec["holderIdentity"], "must not be empty"));
+    }
+    if spec["leaseDurationSeconds"].as_i64().is_some_and(|seconds| seconds <= 0) {
+        let why = "must be greater than 0";
+        causes.push(Cause::invalid("spec.leaseDurationSeconds", &spec["leaseDurationSeconds"], why));
+    }
+    if spec["leaseTransitions"].as_i64().is_some_and(|count| count < 0) {
+        let why = "must be greater than or equal to 0";
+        causes.push(Cause::invalid("spec.leaseTransitions", &spec["leaseTransitions"], why));
+    }
+    causes
+}
+
+/// What of a change is not allowed, whatever the new object is by itself.
+pub(crate) fn change(kind: &Kind, old: &Value, new: &Value) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    for name in ["uid", "creationTimestamp", "deletionTimestamp"] {
+        let (before, after) = (&old["metadata"][name], &new["metadata"][name]);
+        if before != after {
+            causes.push(Cause::invalid(format!("metadata.{name}"), after, "field is immutable"));
+        }
+    }
+    if !old["metadata"]["deletionTimestamp"].is_null() {
+        let all = |object: &Value| object["metadata"]["finalizers"].as_array().cloned().unwrap_or_default();
+        let before = all(old);
+        let added: Vec<Value> = all(new).into_iter().filter(|finalizer| !before.contains(finalizer)).collect();
+        if !added.is_empty() {
+            let added: Vec<String> = added.iter().map(ToString::to_string).collect();
+            let why = format!(
+                "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
+                added.join(", ")
+            );
+            causes.push(Cause::forbidden("metadata.finalizers", &why));
+        }
+    }
+    let fixed = |path: &str| (old.pointer(path) != new.pointer(path)).then(|| path[1..].replace('/', "."));
+    match (&*kind.group, &*kind.plural) {
+        ("", "secrets" | "configmaps") => {
+            if kind.plural.as_ref() == "secrets" && old["type"] != new["type"] {
+                causes.push(Cause::invalid("type", &new["type"], "field is immutable"));
+            }
+            if old["immutable"] == true {
+                let why = "field is immutable when `immutable` is set";
+                if new["immutable"] != true {
+                    causes.push(Cause::forbidden("immutable", why));
+                }
+                let fields = ["/data", "/binaryData"].into_iter().filter_map(fixed);
+                causes.extend(fields.map(|field| Cause::forbidden(field, why)));
+            }
+        }
+        ("apps", "deployments") => {
+            causes.extend(
+                fixed("/spec/selector")
+                    .map(|field| Cause::invalid(field, &new["spec"]["selector"], "field is immutable")),
+            );
+        }
+        ("batch", "jobs") => {
+            causes.extend(
+                fixed("/spec/template")
+                    .map(|field| Cause::invalid(field, &new["spec"]["template"], "field is immutable")),
+            );
+        }
+        ("rbac.authorization.k8s.io", "rolebindings" | "clusterrolebindings") => {
+            causes
+                .extend(fixed("/roleRef").map(|field| Cause::invalid(field, &new["roleRef"], "cannot change roleRef")));
+        }
+        ("coordination.k8s.io", "leases") => {
+            let (before, after) = (&old["spec"]["leaseTransitions"], &new["spec"]["leaseTransitions"]);
+            if after.as_i64() < before.as_i64() && after.is_i64() {
+                causes.push(Cause::invalid("spec.leaseTransitions", after, "must be greater than or equal to 0"));
+            }
+        }
+        _ => {}
+    }
+    causes
+}

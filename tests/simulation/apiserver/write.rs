@@ -1,0 +1,485 @@
+//! Writes: creates, updates and patches, of an object or of its status.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::ask::{Ask, PatchType};
+use super::fields::{Manager, Owners, after_update};
+use super::kinds::Kind;
+use super::refusal::{Cause, Refusal};
+use super::store::Object;
+use super::{Body, Done, Server, apply, defaults, patch, validate};
+
+/// The server refuses larger bodies.
+const LARGEST_BODY: usize = 3 * 1024 * 1024;
+
+/// Letters of drawn names, as the real server takes them.
+const LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
+
+impl Server {
+    pub(super) fn create(&mut self, now: Timestamp, ask: &Ask, kind: &Arc<Kind>) -> Result<Done, Refusal> {
+        if !ask.place.name.is_empty() {
+            return Err(Refusal::method_not_allowed());
+        }
+        let mut value = body(ask)?;
+        fits(kind, ask, &value)?;
+        if value["metadata"]["resourceVersion"].as_str().is_some_and(|version| !version.is_empty()) {
+            return Err(Refusal::internal("resourceVersion should not be set on objects to be created"));
+        }
+        value["metadata"]["namespace"] = ask.place.namespace.as_str().into();
+        let prefix = value["metadata"]["generateName"].as_str().unwrap_or_default().to_owned();
+        if value["metadata"]["name"].as_str().unwrap_or_default().is_empty() && !prefix.is_empty() {
+            value["metadata"]["name"] = self.drawn_name(&prefix).into();
+        }
+        let manager = manager(ask, kind);
+        let object = self.make(now, kind, value, None, &manager, is_dry(ask)?)?;
+        Ok(Done { code: 201, body: Body::Object(object) })
+    }
+
+    /// Makes an object. `owners` are those of an apply.
+    fn make(
+        &mut self,
+        now: Timestamp,
+        kind: &Arc<Kind>,
+        mut value: Value,
+        owners: Option<Arc<Owners>>,
+        manager: &Manager,
+        dry: bool,
+    ) -> Result<Arc<Object>, Refusal> {
+        let metadata = &mut value["metadata"];
+        let namespace = metadata["namespace"].as_str().unwrap_or_default().to_owned();
+        let name = metadata["name"].as_str().unwrap_or_default().to_owned();
+        if let Some(metadata) = metadata.as_object_mut() {
+            for field in
+                ["resourceVersion", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "selfLink"]
+            {
+                metadata.remove(field);
+            }
+            metadata.remove("managedFields");
+            if namespace.is_empty() {
+                metadata.remove("namespace");
+            }
+        }
+        let sent = value.clone();
+        self.prepare(kind, &mut value);
+        // A namespace that is going takes in nothing new, and one that is not there nothing at all.
+        if kind.namespaced {
+            self.check_namespace(kind, &namespace, &name)?;
+        }
+        let causes = validate::object(kind, &value);
+        if !causes.is_empty() {
+            return Err(Refusal::invalid(kind, &name, &causes));
+        }
+        if self.store.get(&kind.id(), &namespace, &name).is_some() {
+            return Err(Refusal::already_exists(kind, &name));
+        }
+        let number = self.draw();
+        let metadata = &mut value["metadata"];
+        metadata["uid"] = format!("00000000-0000-4000-8000-{number:012x}").into();
+        metadata["creationTimestamp"] = seconds(now).into();
+        if kind.generation {
+            metadata["generation"] = 1.into();
+        }
+        self.complete(kind, &mut value, number);
+        let owners = owners.unwrap_or_else(|| {
+            let bare = json!({});
+            after_update(&Arc::default(), manager, &bare, &if kind.custom { sent } else { value.clone() })
+        });
+        if dry {
+            return Ok(Object::unstored(value, owners));
+        }
+        let object = self.store.put(now, &kind.id(), value, owners);
+        self.took_effect(&object);
+        Ok(object)
+    }
+
+    fn check_namespace(&self, kind: &Kind, namespace: &str, name: &str) -> Result<(), Refusal> {
+        let namespaces = self.kind("", "v1", "namespaces").expect("it is built in");
+        match self.store.get(&namespaces.id(), "", namespace) {
+            None => Err(Refusal::not_found(namespaces, namespace)),
+            Some(found) if found.is_deleting() => Err(Refusal::terminating(kind, name, namespace)),
+            Some(_) => Ok(()),
+        }
+    }
+
+    /// What the server does to a new object before it looks at it.
+    fn prepare(&self, kind: &Kind, value: &mut Value) {
+        if kind.status
+            && let Some(map) = value.as_object_mut()
+        {
+            map.remove("status");
+        }
+        defaults::fill(kind, value);
+    }
+
+    /// What only the server can say of a new object.
+    fn complete(&self, kind: &Kind, value: &mut Value, number: u64) {
+        match (&*kind.group, &*kind.plural) {
+            ("", "namespaces") => {
+                value["spec"]["finalizers"] = json!(["kubernetes"]);
+                value["status"] = json!({"phase": "Active"});
+            }
+            ("", "services") if value["spec"]["type"] != "ExternalName" => {
+                let address = format!("10.0.{}.{}", number / 250 % 250, number % 250 + 2);
+                let address = value["spec"]["clusterIP"].as_str().unwrap_or(&address).to_owned();
+                value["spec"]["clusterIPs"] = json!([address]);
+                value["spec"]["clusterIP"] = address.into();
+                value["status"] = json!({"loadBalancer": {}});
+            }
+            ("apps" | "batch", _) => value["status"] = json!({}),
+            ("", "pods") => value["status"] = json!({"phase": "Pending"}),
+            ("apiextensions.k8s.io", "customresourcedefinitions") => {
+                value["metadata"]["finalizers"] = json!(["customresourcecleanup.apiextensions.k8s.io"]);
+                let names = value["spec"]["names"].clone();
+                value["status"] = json!({
+                    "acceptedNames": names, "storedVersions": [value["spec"]["versions"][0]["name"].clone()],
+                    "conditions": [{"type": "Established", "status": "True", "reason": "InitialNamesAccepted"}],
+                });
+            }
+            _ => {}
+        }
+    }
+
+    /// A CRD brings its kinds with it.
+    fn took_effect(&mut self, object: &Object) {
+        if object.value["kind"] == "CustomResourceDefinition" {
+            for kind in Kind::of_definition(&object.value) {
+                self.kinds.insert((kind.group.clone(), kind.version.clone(), kind.plural.clone()), Arc::new(kind));
+            }
+        }
+    }
+
+    fn drawn_name(&mut self, prefix: &str) -> String {
+        let mut number = self.draw().wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20;
+        let mut name = prefix.chars().take(58).collect::<String>();
+        for _ in 0..5 {
+            let letter = usize::try_from(number % LETTERS.len() as u64).expect("it is small");
+            name.push(char::from(LETTERS[letter]));
+            number /= LETTERS.len() as u64;
+        }
+        name
+    }
+
+    pub(super) fn update(&mut self, now: Timestamp, ask: &Ask, kind: &Arc<Kind>) -> Result<Done, Refusal> {
+        if ask.place.name.is_empty() {
+            return Err(Refusal::method_not_allowed());
+        }
+        let mut value = body(ask)?;
+        fits(kind, ask, &value)?;
+        let name = value["metadata"]["name"].as_str().unwrap_or_default();
+        if name != ask.place.name {
+            return Err(Refusal::bad_request(format!(
+                "the name of the object ({}) does not match the name on the URL ({})",
+                name, ask.place.name
+            )));
+        }
+        value["metadata"]["namespace"] = ask.place.namespace.as_str().into();
+        let manager = manager(ask, kind);
+        let Some(old) = self.store.get(&kind.id(), &ask.place.namespace, &ask.place.name).cloned() else {
+            if !kind.put_creates || !ask.place.subresource.is_empty() {
+                return Err(Refusal::not_found(kind, &ask.place.name));
+            }
+            let object = self.make(now, kind, value, None, &manager, is_dry(ask)?)?;
+            return Ok(Done { code: 201, body: Body::Object(object) });
+        };
+        let uid = value["metadata"]["uid"].as_str().unwrap_or_default();
+        if !uid.is_empty() && uid != old.uid() {
+            return Err(Refusal::conflict(kind, old.name(), &wrong_uid(uid, old.uid())));
+        }
+        let object = self.change(now, ask, kind, &old, value, None)?;
+        Ok(Done { code: 200, body: Body::Object(object) })
+    }
+
+    pub(super) fn patch(&mut self, now: Timestamp, ask: &Ask, kind: &Arc<Kind>) -> Result<Done, Refusal> {
+        let place = &ask.place;
+        if place.name.is_empty() {
+            return Err(Refusal::method_not_allowed());
+        }
+        let Some(how) = ask.patch else {
+            let message = "the body of the request was in an unknown format - accepted media types include: \
+                           application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml";
+            return Err(Refusal::new(415, "UnsupportedMediaType", message));
+        };
+        let patch = body(ask)?;
+        let old = self.store.get(&kind.id(), &place.namespace, &place.name).cloned();
+        if how == PatchType::Apply {
+            return self.apply(now, ask, kind, old, patch);
+        }
+        let old = old.ok_or_else(|| Refusal::not_found(kind, &place.name))?;
+        let mut value = old.value.clone();
+        if how == PatchType::Json {
+            let operations = patch.as_array().ok_or_else(|| Refusal::bad_request("the patch is no list"))?;
+            patch::json_patch(&mut value, operations).map_err(|_| {
+                Refusal::new(422, "Invalid", "the server rejected our request due to an error in our request")
+                    .with_details(json!({}))
+            })?;
+        } else {
+            patch::merge_patch(&mut value, &patch);
+        }
+        if value["metadata"]["name"] != old.value["metadata"]["name"] {
+            return Err(Refusal::bad_request(format!(
+                "the name of the object ({}) does not match the name on the URL ({})",
+                value["metadata"]["name"].as_str().unwrap_or_default(),
+                place.name
+            )));
+        }
+        let object = self.change(now, ask, kind, &old, value, None)?;
+        Ok(Done { code: 200, body: Body::Object(object) })
+    }
+
+    fn apply(
+        &mut self,
+        now: Timestamp,
+        ask: &Ask,
+        kind: &Arc<Kind>,
+        old: Option<Arc<Object>>,
+        wanted: Value,
+    ) -> Result<Done, Refusal> {
+        let place = &ask.place;
+        if ask.query("fieldManager").is_empty() {
+            let cause = Cause::required("fieldManager", "is required for apply patch");
+            return Err(Refusal::invalid_options("PatchOptions", &[cause]));
+        }
+        fits(kind, ask, &wanted)?;
+        let name = wanted["metadata"]["name"].as_str().unwrap_or(&place.name);
+        if name != place.name {
+            return Err(Refusal::bad_request(format!(
+                "the name of the object ({name}) does not match the name on the URL ({})",
+                place.name
+            )));
+        }
+        let manager = manager(ask, kind);
+        let uid = wanted["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
+        let dry = is_dry(ask)?;
+        let Some(old) = old else {
+            if !place.subresource.is_empty() {
+                return Err(Refusal::not_found(kind, &place.name));
+            }
+            if !uid.is_empty() {
+                let why =
+                    format!("uid mismatch: the provided object specified uid {uid}, and no existing object was found");
+                return Err(Refusal::conflict(kind, &place.name, &why));
+            }
+            let bare = json!({
+                "apiVersion": kind.api_version(), "kind": &*kind.kind,
+                "metadata": {"name": place.name, "namespace": place.namespace},
+            });
+            let mut wanted = wanted;
+            if kind.status
+                && let Some(map) = wanted.as_object_mut()
+            {
+                map.remove("status");
+            }
+            let (value, owners) = apply::apply(&bare, &Arc::default(), &wanted, &manager, false)
+                .expect("nobody is there to conflict with");
+            let object = self.make(now, kind, value, Some(owners), &manager, dry)?;
+            return Ok(Done { code: 201, body: Body::Object(object) });
+        };
+        if let Some(version) = wanted["metadata"]["resourceVersion"].as_str()
+            && version != old.meta("resourceVersion")
+        {
+            return Err(Refusal::modified(kind, old.name()));
+        }
+        // What of the body does not count here is nobody's either.
+        let mut wanted = wanted;
+        if let Some(map) = wanted.as_object_mut() {
+            match place.subresource.as_str() {
+                "status" => map.retain(|name, _| matches!(name.as_str(), "apiVersion" | "kind" | "status")),
+                _ if kind.status => drop(map.remove("status")),
+                _ => {}
+            }
+        }
+        let applied = apply::apply(&old.value, &old.owners, &wanted, &manager, ask.is("force"));
+        let (mut value, owners) = applied.map_err(|conflicts| Refusal::apply_conflicts(&conflicts))?;
+        if !uid.is_empty() {
+            value["metadata"]["uid"] = uid.into();
+        }
+        let object = self.change(now, ask, kind, &old, value, Some(owners))?;
+        Ok(Done { code: 200, body: Body::Object(object) })
+    }
+
+    /// Puts `value` in the place of `old`. `owners` are those after an apply; they are worked out otherwise.
+    fn change(
+        &mut self,
+        now: Timestamp,
+        ask: &Ask,
+        kind: &Arc<Kind>,
+        old: &Arc<Object>,
+        mut value: Value,
+        owners: Option<Arc<Owners>>,
+    ) -> Result<Arc<Object>, Refusal> {
+        let name = old.name();
+        match value["metadata"]["resourceVersion"].as_str().unwrap_or_default() {
+            "" if !kind.unconditional => {
+                let cause = Cause::invalid("metadata.resourceVersion", &0.into(), "must be specified for an update");
+                return Err(Refusal::invalid(kind, name, &[cause]));
+            }
+            "" => {}
+            version if version != old.meta("resourceVersion") => return Err(Refusal::modified(kind, name)),
+            _ => {}
+        }
+        let before = &old.value["metadata"];
+        let metadata = &mut value["metadata"];
+        for field in ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"] {
+            if metadata[field].is_null() && !before[field].is_null() {
+                metadata[field] = before[field].clone();
+            }
+        }
+        for field in ["resourceVersion", "generation", "namespace", "selfLink"] {
+            match before.get(field) {
+                Some(before) => metadata[field] = before.clone(),
+                None => drop(metadata.as_object_mut().map(|metadata| metadata.remove(field))),
+            }
+        }
+        if let Some(metadata) = metadata.as_object_mut() {
+            metadata.retain(|name, value| !value.is_null() && name != "managedFields");
+        }
+        let mut value = self.strategy(kind, &ask.place.subresource, old, value);
+        defaults::fill(kind, &mut value);
+        let mut causes = validate::change(kind, &old.value, &value);
+        causes.extend(validate::object(kind, &value));
+        if !causes.is_empty() {
+            return Err(Refusal::invalid(kind, name, &causes));
+        }
+        if kind.generation && wanted_of(kind, &old.value) != wanted_of(kind, &value) {
+            let generation = old.value["metadata"]["generation"].as_i64().unwrap_or(0);
+            value["metadata"]["generation"] = (generation + 1).into();
+        }
+        let owners = owners.unwrap_or_else(|| after_update(&old.owners, &manager(ask, kind), &old.value, &value));
+        if value == old.value && owners == old.owners {
+            return Ok(old.clone());
+        }
+        if is_dry(ask)? {
+            return Ok(Object::unstored(value, owners));
+        }
+        if is_let_go(kind, &value) {
+            // What is written last is never seen: the object goes as it was before it.
+            self.remove(now, kind, old);
+            return Ok(Object::unstored(value, owners));
+        }
+        let object = self.store.put(now, &kind.id(), value, owners);
+        self.took_effect(&object);
+        Ok(object)
+    }
+
+    /// What of a written object counts: of a status nothing else, and of everything else not the status.
+    fn strategy(&self, kind: &Kind, subresource: &str, old: &Object, mut value: Value) -> Value {
+        match subresource {
+            "status" => {
+                let mut kept = old.value.clone();
+                match value.as_object_mut().and_then(|map| map.remove("status")) {
+                    Some(status) => kept["status"] = status,
+                    None => drop(kept.as_object_mut().map(|map| map.remove("status"))),
+                }
+                kept
+            }
+            "finalize" => {
+                let mut kept = old.value.clone();
+                kept["spec"]["finalizers"] = value["spec"]["finalizers"].clone();
+                kept
+            }
+            _ => {
+                if kind.status {
+                    match old.value.get("status") {
+                        Some(status) => value["status"] = status.clone(),
+                        None => drop(value.as_object_mut().map(|map| map.remove("status"))),
+                    }
+                }
+                if kind.group.is_empty() && &*kind.plural == "namespaces" {
+                    value["spec"] = old.value["spec"].clone();
+                }
+                value
+            }
+        }
+    }
+}
+
+/// Whether nothing holds an object back that is to be deleted.
+pub(super) fn is_let_go(kind: &Kind, value: &Value) -> bool {
+    let held = |list: &Value| list.as_array().is_some_and(|list| !list.is_empty());
+    let is_namespace = kind.group.is_empty() && &*kind.plural == "namespaces";
+    !value["metadata"]["deletionTimestamp"].is_null()
+        && !held(&value["metadata"]["finalizers"])
+        && !(is_namespace && held(&value["spec"]["finalizers"]))
+}
+
+/// What of an object a new generation is counted for.
+fn wanted_of<'v>(kind: &Kind, value: &'v Value) -> Vec<(&'v String, &'v Value)> {
+    let fields = value.as_object().into_iter().flatten();
+    let counts = |name: &str| match kind.custom {
+        true => !matches!(name, "metadata" | "apiVersion" | "kind") && !(name == "status" && kind.status),
+        false => name == "spec",
+    };
+    fields.filter(|(name, _)| counts(name)).collect()
+}
+
+pub(super) fn wrong_uid(asked: &str, found: &str) -> String {
+    format!("Precondition failed: UID in precondition: {asked}, UID in object meta: {found}")
+}
+
+/// A time as objects have it.
+pub(super) fn seconds(now: Timestamp) -> String {
+    now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}
+
+fn body(ask: &Ask) -> Result<Value, Refusal> {
+    if ask.body.len() > LARGEST_BODY {
+        let message = format!("Request entity too large: limit is {LARGEST_BODY}");
+        return Err(Refusal::new(413, "RequestEntityTooLarge", message));
+    }
+    serde_json::from_slice(&ask.body).map_err(|error| {
+        Refusal::bad_request(format!("the object provided is unrecognized (must be of type Object): {error}"))
+    })
+}
+
+/// Whether a body is about what the path names.
+fn fits(kind: &Kind, ask: &Ask, value: &Value) -> Result<(), Refusal> {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let (api_version, named) = (text(&value["apiVersion"]), text(&value["kind"]));
+    if (kind.custom || ask.patch.is_some()) && (api_version.is_empty() || named.is_empty()) {
+        let what = if named.is_empty() { "Kind" } else { "apiVersion" };
+        return Err(Refusal::bad_request(format!("Object '{what}' is missing in '{value}'")));
+    }
+    if !api_version.is_empty() && api_version != kind.api_version() {
+        return Err(Refusal::bad_request(format!(
+            "the API version in the data ({api_version}) does not match the expected API version ({})",
+            kind.api_version()
+        )));
+    }
+    if !named.is_empty() && named != *kind.kind {
+        return Err(Refusal::bad_request(format!(
+            "the object provided is unrecognized: it is a {named}, and not a {}",
+            kind.kind
+        )));
+    }
+    let namespace = text(&value["metadata"]["namespace"]);
+    if !namespace.is_empty() && namespace != ask.place.namespace {
+        return Err(Refusal::bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request",
+        ));
+    }
+    Ok(())
+}
+
+pub(super) fn is_dry(ask: &Ask) -> Result<bool, Refusal> {
+    match ask.query("dryRun") {
+        "" => Ok(false),
+        "All" => Ok(true),
+        other => {
+            let why = "Unsupported value: \"".to_owned() + other + "\": supported values: \"All\"";
+            let cause = Cause::new("FieldValueNotSupported", "dryRun", why);
+            Err(Refusal::invalid_options("PatchOptions", &[cause]))
+        }
+    }
+}
+
+fn manager(ask: &Ask, kind: &Kind) -> Manager {
+    Manager {
+        name: ask.manager.clone(),
+        applies: ask.patch == Some(PatchType::Apply),
+        api_version: kind.api_version(),
+        subresource: ask.place.subresource.clone(),
+    }
+}
