@@ -38,5 +38,6 @@ mod provider_configs;
 mod providers;
 mod proxy;
 mod publish;
+mod simulated;
 mod trouble;
 mod troubled;

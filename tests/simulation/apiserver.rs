@@ -41,6 +41,8 @@ mod patch;
 mod read;
 #[path = "apiserver/refusal.rs"]
 mod refusal;
+#[path = "apiserver/schema.rs"]
+mod schema;
 #[path = "apiserver/selectors.rs"]
 mod selectors;
 #[path = "apiserver/store.rs"]
@@ -63,7 +65,7 @@ use http::{Request, Response, StatusCode, header};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use ask::{Ask, Verb};
+use ask::Ask;
 use kinds::Kind;
 use refusal::Refusal;
 use store::Store;
@@ -71,6 +73,7 @@ use store::Store;
 #[allow(unused_imports, reason = "what those who simulate use")]
 pub(crate) use {
     access::{Access, Forbidden},
+    ask::Verb,
     kinds::Type,
     network::{Cluster, Fate, Network, Outcome, Quiet, Seen, WatchFate},
     read::{WatchEvent, WatchSpec},
@@ -87,7 +90,8 @@ pub(crate) enum Answer {
 
 /// An API server.
 pub(crate) struct Server {
-    kinds: BTreeMap<(Arc<str>, Arc<str>, Arc<str>), Arc<Kind>>,
+    /// By group, version and plural.
+    kinds: BTreeMap<[Arc<str>; 3], Arc<Kind>>,
     store: Store,
     /// Who may do what.
     pub(crate) access: Access,
@@ -111,9 +115,7 @@ enum Body {
 impl Server {
     /// A server with the namespaces that each cluster has, and our CRDs.
     pub(crate) fn new(now: Timestamp) -> Self {
-        let kinds =
-            kinds::built_in().map(|kind| ((kind.group.clone(), kind.version.clone(), kind.plural.clone()), kind));
-        let kinds = kinds.map(|(id, kind)| (id, Arc::new(kind))).collect();
+        let kinds = kinds::built_in().map(|kind| (kind.key(), Arc::new(kind))).collect();
         let mut server = Self { kinds, store: Store::default(), access: Access::default(), drawn: 0 };
         for name in ["default", "kube-system", "kube-public", "kube-node-lease"] {
             server.insert(now, json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}));
@@ -157,7 +159,7 @@ impl Server {
         let Some(kind) = kind else {
             // Of a group that it does not know, it does not even know that it is one.
             let known =
-                self.kinds.keys().any(|(group, version, _)| **group == *place.group && **version == *place.version);
+                self.kinds.keys().any(|[group, version, _]| **group == *place.group && **version == *place.version);
             return Err(if known { Refusal::no_such_resource() } else { discovery::no_such_page() });
         };
         self.access.check(&self.store, ask, &kind)?;
@@ -169,7 +171,7 @@ impl Server {
                 Refusal::method_not_allowed()
             });
         }
-        if !self.has_subresource(&kind, &place.subresource) {
+        if !Self::has_subresource(&kind, &place.subresource) {
             return Err(Refusal::no_such_resource());
         }
         match ask.verb {
@@ -186,10 +188,10 @@ impl Server {
     }
 
     fn kind(&self, group: &str, version: &str, plural: &str) -> Option<&Arc<Kind>> {
-        self.kinds.get(&(group.into(), version.into(), plural.into()))
+        self.kinds.get(&[group.into(), version.into(), plural.into()])
     }
 
-    fn has_subresource(&self, kind: &Kind, subresource: &str) -> bool {
+    fn has_subresource(kind: &Kind, subresource: &str) -> bool {
         match subresource {
             "" => true,
             "status" => kind.status,

@@ -7,14 +7,17 @@ use serde_json::{Map, Value};
 
 use super::fields::{Fields, Manager, Owners, Shape, Step, compare, granular, item_step, shape};
 
-/// The object after an apply, and whose its fields are then. The error names the managers of fields that would change.
+/// Fields that would change under other managers: each with the name of the manager, as it is told.
+pub(crate) type Conflicts = Vec<(String, String)>;
+
+/// The object after an apply, and whose its fields are then.
 pub(crate) fn apply(
     live: &Value,
     owners: &Arc<Owners>,
     wanted: &Value,
     manager: &Manager,
     force: bool,
-) -> Result<(Value, Arc<Owners>), Vec<(String, String)>> {
+) -> Result<(Value, Arc<Owners>), Conflicts> {
     let own = Fields::all_of(wanted);
     let mut merged = live.clone();
     merge(&mut merged, wanted, Shape::Object, "");

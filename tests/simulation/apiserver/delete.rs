@@ -112,9 +112,9 @@ impl Server {
     /// Removes an object for good.
     pub(super) fn remove(&mut self, now: Timestamp, kind: &Arc<Kind>, old: &Object) {
         self.store.remove(now, &kind.id(), old.namespace(), old.name());
-        if &*kind.kind == "CustomResourceDefinition" {
+        if &*kind.name == "CustomResourceDefinition" {
             for gone in Kind::of_definition(&old.value) {
-                self.kinds.remove(&(gone.group, gone.version, gone.plural));
+                self.kinds.remove(&gone.key());
             }
         }
     }
@@ -132,7 +132,7 @@ impl Server {
             items.push(self.mark(now, kind, &object, ask.query("propagationPolicy"), dry).0.value.clone());
         }
         let body = json!({
-            "kind": format!("{}List", kind.kind), "apiVersion": kind.api_version(),
+            "kind": format!("{}List", kind.name), "apiVersion": kind.api_version(),
             "metadata": {"resourceVersion": self.store.version().to_string()}, "items": items,
         });
         Ok(Done { code: 200, body: Body::Json(body) })

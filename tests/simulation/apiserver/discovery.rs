@@ -24,7 +24,7 @@ impl Server {
             ["version"] => json!({"major": "1", "minor": "36", "gitVersion": "v1.36.0"}),
             ["api"] => json!({"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []}),
             ["apis"] => {
-                let mut groups: Vec<&str> = self.kinds.keys().map(|(group, _, _)| &**group).collect();
+                let mut groups: Vec<&str> = self.kinds.keys().map(|[group, _, _]| &**group).collect();
                 groups.dedup();
                 let groups = groups.into_iter().filter_map(|group| self.group(group));
                 json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups.collect::<Value>()})
@@ -61,8 +61,8 @@ impl Server {
         let mut resources = BTreeMap::new();
         for kind in kinds {
             let told = |name: String, verbs: &[&str]| {
-                json!({"name": name, "singularName": kind.kind.to_lowercase(), "namespaced": kind.namespaced,
-                    "kind": &*kind.kind, "verbs": verbs})
+                json!({"name": name, "singularName": kind.name.to_lowercase(), "namespaced": kind.namespaced,
+                    "kind": &*kind.name, "verbs": verbs})
             };
             let all = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
             resources.insert(kind.plural.to_string(), told(kind.plural.to_string(), &all));

@@ -173,10 +173,7 @@ pub(crate) fn is_owned(above: Shape, name: &str) -> bool {
 
 /// The step to an item of a list: its keys, or itself.
 pub(crate) fn item_step(shape: Shape, item: &Value) -> Step {
-    let keys = match shape {
-        Shape::Keyed(keys) => keys,
-        _ => return Step::Item(format!("={item}").into()),
-    };
+    let Shape::Keyed(keys) = shape else { return Step::Item(format!("={item}").into()) };
     let part = |key: &&str| match item.get(*key) {
         Some(value) => Some(format!("{key}={value}")),
         // The default of the one key that may be left out.
@@ -194,9 +191,8 @@ pub(crate) fn granular(map: &Map<String, Value>, shape: Shape) -> impl Iterator<
 /// Whether a value is a leaf of its shape.
 fn is_leaf(value: &Value, shape: Shape) -> bool {
     match (value, shape) {
-        (Value::Object(_), Shape::Object | Shape::Metadata) => false,
+        (Value::Object(_), Shape::Object | Shape::Metadata) | (Value::Array(_), Shape::Keyed(_) | Shape::Set) => false,
         (Value::Object(map), shape) => map.is_empty() || shape == Shape::Atomic,
-        (Value::Array(_), Shape::Keyed(_) | Shape::Set) => false,
         _ => true,
     }
 }

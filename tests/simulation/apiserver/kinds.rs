@@ -25,7 +25,7 @@ pub(crate) enum Names {
 pub(crate) struct Kind {
     pub(crate) group: Arc<str>,
     pub(crate) version: Arc<str>,
-    pub(crate) kind: Arc<str>,
+    pub(crate) name: Arc<str>,
     pub(crate) plural: Arc<str>,
     pub(crate) namespaced: bool,
     /// Whether it has a status that is written separately.
@@ -50,6 +50,11 @@ impl Kind {
         (self.group.clone(), self.plural.clone())
     }
 
+    /// Group, version and plural.
+    pub(crate) fn key(&self) -> [Arc<str>; 3] {
+        [self.group.clone(), self.version.clone(), self.plural.clone()]
+    }
+
     /// `v1`, `apps/v1`.
     pub(crate) fn api_version(&self) -> String {
         if self.group.is_empty() { self.version.to_string() } else { format!("{}/{}", self.group, self.version) }
@@ -62,7 +67,7 @@ impl Kind {
 
     /// The kind in the words of messages: `Deployment.apps`.
     pub(crate) fn qualified(&self) -> String {
-        if self.group.is_empty() { self.kind.to_string() } else { format!("{}.{}", self.kind, self.group) }
+        if self.group.is_empty() { self.name.to_string() } else { format!("{}.{}", self.name, self.group) }
     }
 
     /// The kinds that a CRD defines: one for each served version.
@@ -74,7 +79,7 @@ impl Kind {
         let kind = |version: &Value| Kind {
             group: text(&spec["group"]),
             version: text(&version["name"]),
-            kind: text(&spec["names"]["kind"]),
+            name: text(&spec["names"]["kind"]),
             plural: text(&spec["names"]["plural"]),
             namespaced: spec["scope"] == "Namespaced",
             status: !version["subresources"]["status"].is_null(),
@@ -128,7 +133,7 @@ pub(crate) fn built_in() -> impl Iterator<Item = Kind> {
         Kind {
             group: (*group).into(),
             version: (*version).into(),
-            kind: (*kind).into(),
+            name: (*kind).into(),
             plural: (*plural).into(),
             namespaced: has('n'),
             status: has('s'),

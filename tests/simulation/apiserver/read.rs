@@ -167,7 +167,7 @@ impl Server {
             list_body("meta.k8s.io/v1", "PartialObjectMetadataList", &metadata, items)
         } else {
             let items = page.iter().map(|(_, object)| item(kind, object));
-            list_body(&kind.api_version(), &format!("{}List", kind.kind), &metadata, items)
+            list_body(&kind.api_version(), &format!("{}List", kind.name), &metadata, items)
         };
         Ok(Done { code: 200, body: Body::Text(body) })
     }
@@ -196,7 +196,7 @@ impl Server {
             timeout: ask.query("timeoutSeconds").parse().ok(),
             metadata_only: ask.metadata_only,
             api_version: kind.api_version(),
-            kind: kind.kind.clone(),
+            kind: kind.name.clone(),
         };
         // Without a version it begins with what there is.
         if spec.from == 0 {

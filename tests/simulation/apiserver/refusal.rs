@@ -111,7 +111,7 @@ impl Refusal {
             more => format!("[{}]", more.join(", ")),
         };
         let mut details =
-            json!({"name": name, "kind": &*kind.kind, "causes": causes.iter().map(told).collect::<Value>()});
+            json!({"name": name, "kind": &*kind.name, "causes": causes.iter().map(told).collect::<Value>()});
         if !kind.group.is_empty() {
             details["group"] = json!(&*kind.group);
         }

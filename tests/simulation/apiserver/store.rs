@@ -113,14 +113,23 @@ impl Table {
     }
 }
 
+/// The first version. Large, so that none is taken for another number where somebody reads it.
+const FIRST: u64 = 100_000;
+
 /// Everything that is stored.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Store {
     tables: BTreeMap<Type, Table>,
     log: VecDeque<Arc<Change>>,
     version: u64,
     /// Of what happened up to here nothing is known any more.
     compacted: u64,
+}
+
+impl Default for Store {
+    fn default() -> Self {
+        Self { tables: BTreeMap::new(), log: VecDeque::new(), version: FIRST, compacted: FIRST }
+    }
 }
 
 /// The key of an object: sorted as etcd sorts them.
@@ -198,7 +207,7 @@ impl Store {
         let compacted = self.compacted;
         let forget = |log: &mut VecDeque<Arc<Change>>| {
             let end = log.partition_point(|change| change.version <= compacted);
-            log.drain(..end).last().map(|change| change.version)
+            log.drain(..end).next_back().map(|change| change.version)
         };
         forget(&mut self.log);
         for table in self.tables.values_mut() {

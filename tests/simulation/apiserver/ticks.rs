@@ -137,7 +137,7 @@ impl Server {
     /// The kind of an object.
     pub(super) fn kind_of(&self, value: &Value) -> Option<Arc<Kind>> {
         let (api_version, name) = (value["apiVersion"].as_str()?, value["kind"].as_str()?);
-        self.kinds.values().find(|kind| *kind.kind == *name && kind.api_version() == api_version).cloned()
+        self.kinds.values().find(|kind| *kind.name == *name && kind.api_version() == api_version).cloned()
     }
 }
 

@@ -10,7 +10,7 @@ use super::fields::{Manager, Owners, after_update};
 use super::kinds::Kind;
 use super::refusal::{Cause, Refusal};
 use super::store::Object;
-use super::{Body, Done, Server, apply, defaults, patch, validate};
+use super::{Body, Done, Server, apply, defaults, patch, schema, validate};
 
 /// The server refuses larger bodies.
 const LARGEST_BODY: usize = 3 * 1024 * 1024;
@@ -63,12 +63,13 @@ impl Server {
             }
         }
         let sent = value.clone();
-        self.prepare(kind, &mut value);
+        Self::prepare(kind, &mut value);
         // A namespace that is going takes in nothing new, and one that is not there nothing at all.
         if kind.namespaced {
             self.check_namespace(kind, &namespace, &name)?;
         }
-        let causes = validate::object(kind, &value);
+        let mut causes = validate::object(kind, &value);
+        causes.extend(schema::check(kind, &value));
         if !causes.is_empty() {
             return Err(Refusal::invalid(kind, &name, &causes));
         }
@@ -82,7 +83,7 @@ impl Server {
         if kind.generation {
             metadata["generation"] = 1.into();
         }
-        self.complete(kind, &mut value, number);
+        Self::complete(kind, &mut value, number);
         let owners = owners.unwrap_or_else(|| {
             let bare = json!({});
             after_update(&Arc::default(), manager, &bare, &if kind.custom { sent } else { value.clone() })
@@ -105,17 +106,18 @@ impl Server {
     }
 
     /// What the server does to a new object before it looks at it.
-    fn prepare(&self, kind: &Kind, value: &mut Value) {
+    fn prepare(kind: &Kind, value: &mut Value) {
         if kind.status
             && let Some(map) = value.as_object_mut()
         {
             map.remove("status");
         }
+        schema::prune(kind, value);
         defaults::fill(kind, value);
     }
 
     /// What only the server can say of a new object.
-    fn complete(&self, kind: &Kind, value: &mut Value, number: u64) {
+    fn complete(kind: &Kind, value: &mut Value, number: u64) {
         match (&*kind.group, &*kind.plural) {
             ("", "namespaces") => {
                 value["spec"]["finalizers"] = json!(["kubernetes"]);
@@ -146,7 +148,7 @@ impl Server {
     fn took_effect(&mut self, object: &Object) {
         if object.value["kind"] == "CustomResourceDefinition" {
             for kind in Kind::of_definition(&object.value) {
-                self.kinds.insert((kind.group.clone(), kind.version.clone(), kind.plural.clone()), Arc::new(kind));
+                self.kinds.insert(kind.key(), Arc::new(kind));
             }
         }
     }
@@ -263,7 +265,7 @@ impl Server {
                 return Err(Refusal::conflict(kind, &place.name, &why));
             }
             let bare = json!({
-                "apiVersion": kind.api_version(), "kind": &*kind.kind,
+                "apiVersion": kind.api_version(), "kind": &*kind.name,
                 "metadata": {"name": place.name, "namespace": place.namespace},
             });
             let mut wanted = wanted;
@@ -336,10 +338,12 @@ impl Server {
         if let Some(metadata) = metadata.as_object_mut() {
             metadata.retain(|name, value| !value.is_null() && name != "managedFields");
         }
-        let mut value = self.strategy(kind, &ask.place.subresource, old, value);
+        let mut value = Self::strategy(kind, &ask.place.subresource, old, value);
+        schema::prune(kind, &mut value);
         defaults::fill(kind, &mut value);
         let mut causes = validate::change(kind, &old.value, &value);
         causes.extend(validate::object(kind, &value));
+        causes.extend(schema::check(kind, &value));
         if !causes.is_empty() {
             return Err(Refusal::invalid(kind, name, &causes));
         }
@@ -365,7 +369,7 @@ impl Server {
     }
 
     /// What of a written object counts: of a status nothing else, and of everything else not the status.
-    fn strategy(&self, kind: &Kind, subresource: &str, old: &Object, mut value: Value) -> Value {
+    fn strategy(kind: &Kind, subresource: &str, old: &Object, mut value: Value) -> Value {
         match subresource {
             "status" => {
                 let mut kept = old.value.clone();
@@ -400,16 +404,19 @@ impl Server {
 pub(super) fn is_let_go(kind: &Kind, value: &Value) -> bool {
     let held = |list: &Value| list.as_array().is_some_and(|list| !list.is_empty());
     let is_namespace = kind.group.is_empty() && &*kind.plural == "namespaces";
-    !value["metadata"]["deletionTimestamp"].is_null()
-        && !held(&value["metadata"]["finalizers"])
-        && !(is_namespace && held(&value["spec"]["finalizers"]))
+    let is_held = held(&value["metadata"]["finalizers"]) || (is_namespace && held(&value["spec"]["finalizers"]));
+    !value["metadata"]["deletionTimestamp"].is_null() && !is_held
 }
 
 /// What of an object a new generation is counted for.
 fn wanted_of<'v>(kind: &Kind, value: &'v Value) -> Vec<(&'v String, &'v Value)> {
     let fields = value.as_object().into_iter().flatten();
     let counts = |name: &str| match kind.custom {
-        true => !matches!(name, "metadata" | "apiVersion" | "kind") && !(name == "status" && kind.status),
+        true => match name {
+            "metadata" | "apiVersion" | "kind" => false,
+            "status" => !kind.status,
+            _ => true,
+        },
         false => name == "spec",
     };
     fields.filter(|(name, _)| counts(name)).collect()
@@ -448,10 +455,10 @@ fn fits(kind: &Kind, ask: &Ask, value: &Value) -> Result<(), Refusal> {
             kind.api_version()
         )));
     }
-    if !named.is_empty() && named != *kind.kind {
+    if !named.is_empty() && named != *kind.name {
         return Err(Refusal::bad_request(format!(
             "the object provided is unrecognized: it is a {named}, and not a {}",
-            kind.kind
+            kind.name
         )));
     }
     let namespace = text(&value["metadata"]["namespace"]);
