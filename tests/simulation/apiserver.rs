@@ -21,6 +21,10 @@ mod access;
 mod apply;
 #[path = "apiserver/ask.rs"]
 mod ask;
+#[path = "apiserver/body.rs"]
+mod body;
+#[path = "apiserver/create.rs"]
+mod create;
 #[path = "apiserver/defaults.rs"]
 mod defaults;
 #[path = "apiserver/delete.rs"]

@@ -6,10 +6,11 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::ask::Ask;
+use super::body::is_dry;
 use super::kinds::Kind;
 use super::refusal::{Refusal, about};
 use super::store::Object;
-use super::write::{is_dry, is_let_go, seconds, wrong_uid};
+use super::write::{is_let_go, seconds, wrong_uid};
 use super::{Body, Done, Server};
 
 /// The finalizers by which what depends on an object goes before it, or is let be.

@@ -258,3 +258,27 @@ async fn a_namespace_ends_when_all_that_is_in_it_has() {
         assert!(server.object("", "namespaces", "", "shop").is_none());
     });
 }
+
+#[test]
+fn many_requests_leave_as_many_changes_and_cost_little() {
+    const OBJECTS: u64 = 2000;
+    let now = Timestamp::from_second(1_800_000_000).unwrap();
+    let mut server = Server::new(now);
+    server.insert(now, json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}));
+    let before = server.version();
+    let resources = "/apis/purlin.dev/v1alpha1/namespaces/shop/resources";
+    for number in 0..OBJECTS {
+        let name = format!("r{number}");
+        server.insert(
+            now,
+            json!({"apiVersion": "purlin.dev/v1alpha1", "kind": "Resource", "spec": {"type": "terraform_data"},
+                "metadata": {"name": name, "namespace": "shop"}}),
+        );
+        let patch = json!([{"op": "add", "path": "/status", "value": {"observedGeneration": 1}}]);
+        let path = format!("{resources}/{name}/status");
+        server.ask(now, &http::Method::PATCH, &path, "application/json-patch+json", &patch).unwrap();
+        assert!(server.object("purlin.dev", "resources", "shop", &name).is_some());
+    }
+    assert_eq!(server.version(), before + 2 * OBJECTS);
+    assert_eq!(server.changes(before).count() as u64, 2 * OBJECTS);
+}

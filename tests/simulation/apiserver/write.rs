@@ -1,4 +1,4 @@
-//! Writes: creates, updates and patches, of an object or of its status.
+//! Updates and patches, of an object or of its status.
 
 use std::sync::Arc;
 
@@ -6,169 +6,19 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::ask::{Ask, PatchType};
-use super::fields::{Manager, Owners, after_update};
+use super::body::{fits, is_dry, manager, of};
+use super::fields::{Owners, after_update};
 use super::kinds::Kind;
 use super::refusal::{Cause, Refusal};
 use super::store::Object;
 use super::{Body, Done, Server, apply, defaults, patch, schema, validate};
 
-/// The server refuses larger bodies.
-const LARGEST_BODY: usize = 3 * 1024 * 1024;
-
-/// Letters of drawn names, as the real server takes them.
-const LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
-
 impl Server {
-    pub(super) fn create(&mut self, now: Timestamp, ask: &Ask, kind: &Arc<Kind>) -> Result<Done, Refusal> {
-        if !ask.place.name.is_empty() {
-            return Err(Refusal::method_not_allowed());
-        }
-        let mut value = body(ask)?;
-        fits(kind, ask, &value)?;
-        if value["metadata"]["resourceVersion"].as_str().is_some_and(|version| !version.is_empty()) {
-            return Err(Refusal::internal("resourceVersion should not be set on objects to be created"));
-        }
-        value["metadata"]["namespace"] = ask.place.namespace.as_str().into();
-        let prefix = value["metadata"]["generateName"].as_str().unwrap_or_default().to_owned();
-        if value["metadata"]["name"].as_str().unwrap_or_default().is_empty() && !prefix.is_empty() {
-            value["metadata"]["name"] = self.drawn_name(&prefix).into();
-        }
-        let manager = manager(ask, kind);
-        let object = self.make(now, kind, value, None, &manager, is_dry(ask)?)?;
-        Ok(Done { code: 201, body: Body::Object(object) })
-    }
-
-    /// Makes an object. `owners` are those of an apply.
-    fn make(
-        &mut self,
-        now: Timestamp,
-        kind: &Arc<Kind>,
-        mut value: Value,
-        owners: Option<Arc<Owners>>,
-        manager: &Manager,
-        dry: bool,
-    ) -> Result<Arc<Object>, Refusal> {
-        let metadata = &mut value["metadata"];
-        let namespace = metadata["namespace"].as_str().unwrap_or_default().to_owned();
-        let name = metadata["name"].as_str().unwrap_or_default().to_owned();
-        if let Some(metadata) = metadata.as_object_mut() {
-            for field in
-                ["resourceVersion", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "selfLink"]
-            {
-                metadata.remove(field);
-            }
-            metadata.remove("managedFields");
-            if namespace.is_empty() {
-                metadata.remove("namespace");
-            }
-        }
-        let sent = value.clone();
-        Self::prepare(kind, &mut value);
-        // A namespace that is going takes in nothing new, and one that is not there nothing at all.
-        if kind.namespaced {
-            self.check_namespace(kind, &namespace, &name)?;
-        }
-        let mut causes = validate::object(kind, &value);
-        causes.extend(schema::check(kind, &value));
-        if !causes.is_empty() {
-            return Err(Refusal::invalid(kind, &name, &causes));
-        }
-        if self.store.get(&kind.id(), &namespace, &name).is_some() {
-            return Err(Refusal::already_exists(kind, &name));
-        }
-        let number = self.draw();
-        let metadata = &mut value["metadata"];
-        metadata["uid"] = format!("00000000-0000-4000-8000-{number:012x}").into();
-        metadata["creationTimestamp"] = seconds(now).into();
-        if kind.generation {
-            metadata["generation"] = 1.into();
-        }
-        Self::complete(kind, &mut value, number);
-        let owners = owners.unwrap_or_else(|| {
-            let bare = json!({});
-            after_update(&Arc::default(), manager, &bare, &if kind.custom { sent } else { value.clone() })
-        });
-        if dry {
-            return Ok(Object::unstored(value, owners));
-        }
-        let object = self.store.put(now, &kind.id(), value, owners);
-        self.took_effect(&object);
-        Ok(object)
-    }
-
-    fn check_namespace(&self, kind: &Kind, namespace: &str, name: &str) -> Result<(), Refusal> {
-        let namespaces = self.kind("", "v1", "namespaces").expect("it is built in");
-        match self.store.get(&namespaces.id(), "", namespace) {
-            None => Err(Refusal::not_found(namespaces, namespace)),
-            Some(found) if found.is_deleting() => Err(Refusal::terminating(kind, name, namespace)),
-            Some(_) => Ok(()),
-        }
-    }
-
-    /// What the server does to a new object before it looks at it.
-    fn prepare(kind: &Kind, value: &mut Value) {
-        if kind.status
-            && let Some(map) = value.as_object_mut()
-        {
-            map.remove("status");
-        }
-        schema::prune(kind, value);
-        defaults::fill(kind, value);
-    }
-
-    /// What only the server can say of a new object.
-    fn complete(kind: &Kind, value: &mut Value, number: u64) {
-        match (&*kind.group, &*kind.plural) {
-            ("", "namespaces") => {
-                value["spec"]["finalizers"] = json!(["kubernetes"]);
-                value["status"] = json!({"phase": "Active"});
-            }
-            ("", "services") if value["spec"]["type"] != "ExternalName" => {
-                let address = format!("10.0.{}.{}", number / 250 % 250, number % 250 + 2);
-                let address = value["spec"]["clusterIP"].as_str().unwrap_or(&address).to_owned();
-                value["spec"]["clusterIPs"] = json!([address]);
-                value["spec"]["clusterIP"] = address.into();
-                value["status"] = json!({"loadBalancer": {}});
-            }
-            ("apps" | "batch", _) => value["status"] = json!({}),
-            ("", "pods") => value["status"] = json!({"phase": "Pending"}),
-            ("apiextensions.k8s.io", "customresourcedefinitions") => {
-                value["metadata"]["finalizers"] = json!(["customresourcecleanup.apiextensions.k8s.io"]);
-                let names = value["spec"]["names"].clone();
-                value["status"] = json!({
-                    "acceptedNames": names, "storedVersions": [value["spec"]["versions"][0]["name"].clone()],
-                    "conditions": [{"type": "Established", "status": "True", "reason": "InitialNamesAccepted"}],
-                });
-            }
-            _ => {}
-        }
-    }
-
-    /// A CRD brings its kinds with it.
-    fn took_effect(&mut self, object: &Object) {
-        if object.value["kind"] == "CustomResourceDefinition" {
-            for kind in Kind::of_definition(&object.value) {
-                self.kinds.insert(kind.key(), Arc::new(kind));
-            }
-        }
-    }
-
-    fn drawn_name(&mut self, prefix: &str) -> String {
-        let mut number = self.draw().wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20;
-        let mut name = prefix.chars().take(58).collect::<String>();
-        for _ in 0..5 {
-            let letter = usize::try_from(number % LETTERS.len() as u64).expect("it is small");
-            name.push(char::from(LETTERS[letter]));
-            number /= LETTERS.len() as u64;
-        }
-        name
-    }
-
     pub(super) fn update(&mut self, now: Timestamp, ask: &Ask, kind: &Arc<Kind>) -> Result<Done, Refusal> {
         if ask.place.name.is_empty() {
             return Err(Refusal::method_not_allowed());
         }
-        let mut value = body(ask)?;
+        let mut value = of(ask)?;
         fits(kind, ask, &value)?;
         let name = value["metadata"]["name"].as_str().unwrap_or_default();
         if name != ask.place.name {
@@ -204,7 +54,7 @@ impl Server {
                            application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml";
             return Err(Refusal::new(415, "UnsupportedMediaType", message));
         };
-        let patch = body(ask)?;
+        let patch = of(ask)?;
         let old = self.store.get(&kind.id(), &place.namespace, &place.name).cloned();
         if how == PatchType::Apply {
             return self.apply(now, ask, kind, old, patch);
@@ -429,64 +279,4 @@ pub(super) fn wrong_uid(asked: &str, found: &str) -> String {
 /// A time as objects have it.
 pub(super) fn seconds(now: Timestamp) -> String {
     now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
-}
-
-fn body(ask: &Ask) -> Result<Value, Refusal> {
-    if ask.body.len() > LARGEST_BODY {
-        let message = format!("Request entity too large: limit is {LARGEST_BODY}");
-        return Err(Refusal::new(413, "RequestEntityTooLarge", message));
-    }
-    serde_json::from_slice(&ask.body).map_err(|error| {
-        Refusal::bad_request(format!("the object provided is unrecognized (must be of type Object): {error}"))
-    })
-}
-
-/// Whether a body is about what the path names.
-fn fits(kind: &Kind, ask: &Ask, value: &Value) -> Result<(), Refusal> {
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let (api_version, named) = (text(&value["apiVersion"]), text(&value["kind"]));
-    if (kind.custom || ask.patch.is_some()) && (api_version.is_empty() || named.is_empty()) {
-        let what = if named.is_empty() { "Kind" } else { "apiVersion" };
-        return Err(Refusal::bad_request(format!("Object '{what}' is missing in '{value}'")));
-    }
-    if !api_version.is_empty() && api_version != kind.api_version() {
-        return Err(Refusal::bad_request(format!(
-            "the API version in the data ({api_version}) does not match the expected API version ({})",
-            kind.api_version()
-        )));
-    }
-    if !named.is_empty() && named != *kind.name {
-        return Err(Refusal::bad_request(format!(
-            "the object provided is unrecognized: it is a {named}, and not a {}",
-            kind.name
-        )));
-    }
-    let namespace = text(&value["metadata"]["namespace"]);
-    if !namespace.is_empty() && namespace != ask.place.namespace {
-        return Err(Refusal::bad_request(
-            "the namespace of the provided object does not match the namespace sent on the request",
-        ));
-    }
-    Ok(())
-}
-
-pub(super) fn is_dry(ask: &Ask) -> Result<bool, Refusal> {
-    match ask.query("dryRun") {
-        "" => Ok(false),
-        "All" => Ok(true),
-        other => {
-            let why = "Unsupported value: \"".to_owned() + other + "\": supported values: \"All\"";
-            let cause = Cause::new("FieldValueNotSupported", "dryRun", why);
-            Err(Refusal::invalid_options("PatchOptions", &[cause]))
-        }
-    }
-}
-
-fn manager(ask: &Ask, kind: &Kind) -> Manager {
-    Manager {
-        name: ask.manager.clone(),
-        applies: ask.patch == Some(PatchType::Apply),
-        api_version: kind.api_version(),
-        subresource: ask.place.subresource.clone(),
-    }
 }

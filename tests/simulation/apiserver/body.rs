@@ -1,0 +1,71 @@
+//! What a request brings: its body, and what it says about how it is meant.
+
+use serde_json::Value;
+
+use super::ask::{Ask, PatchType};
+use super::fields::Manager;
+use super::kinds::Kind;
+use super::refusal::{Cause, Refusal};
+
+/// The server refuses larger bodies.
+const LARGEST_BODY: usize = 3 * 1024 * 1024;
+
+pub(super) fn of(ask: &Ask) -> Result<Value, Refusal> {
+    if ask.body.len() > LARGEST_BODY {
+        let message = format!("Request entity too large: limit is {LARGEST_BODY}");
+        return Err(Refusal::new(413, "RequestEntityTooLarge", message));
+    }
+    serde_json::from_slice(&ask.body).map_err(|error| {
+        Refusal::bad_request(format!("the object provided is unrecognized (must be of type Object): {error}"))
+    })
+}
+
+/// Whether a body is about what the path names.
+pub(super) fn fits(kind: &Kind, ask: &Ask, value: &Value) -> Result<(), Refusal> {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let (api_version, named) = (text(&value["apiVersion"]), text(&value["kind"]));
+    if (kind.custom || ask.patch.is_some()) && (api_version.is_empty() || named.is_empty()) {
+        let what = if named.is_empty() { "Kind" } else { "apiVersion" };
+        return Err(Refusal::bad_request(format!("Object '{what}' is missing in '{value}'")));
+    }
+    if !api_version.is_empty() && api_version != kind.api_version() {
+        return Err(Refusal::bad_request(format!(
+            "the API version in the data ({api_version}) does not match the expected API version ({})",
+            kind.api_version()
+        )));
+    }
+    if !named.is_empty() && named != *kind.name {
+        return Err(Refusal::bad_request(format!(
+            "the object provided is unrecognized: it is a {named}, and not a {}",
+            kind.name
+        )));
+    }
+    let namespace = text(&value["metadata"]["namespace"]);
+    if !namespace.is_empty() && namespace != ask.place.namespace {
+        return Err(Refusal::bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request",
+        ));
+    }
+    Ok(())
+}
+
+pub(super) fn is_dry(ask: &Ask) -> Result<bool, Refusal> {
+    match ask.query("dryRun") {
+        "" => Ok(false),
+        "All" => Ok(true),
+        other => {
+            let why = "Unsupported value: \"".to_owned() + other + "\": supported values: \"All\"";
+            let cause = Cause::new("FieldValueNotSupported", "dryRun", why);
+            Err(Refusal::invalid_options("PatchOptions", &[cause]))
+        }
+    }
+}
+
+pub(super) fn manager(ask: &Ask, kind: &Kind) -> Manager {
+    Manager {
+        name: ask.manager.clone(),
+        applies: ask.patch == Some(PatchType::Apply),
+        api_version: kind.api_version(),
+        subresource: ask.place.subresource.clone(),
+    }
+}
