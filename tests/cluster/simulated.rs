@@ -243,6 +243,7 @@ fn managers_share_an_object_by_applying_to_it() {
     play(
         "apply",
         &[
+            post(CM, cm("owner", json!({}))),
             apply(&path, "one", false, cm("site", json!({"a": "1", "b": "1"}))).query("dryRun=All"),
             get(&path),
             apply(&path, "one", false, cm("site", json!({"a": "1", "b": "1"}))),
@@ -272,7 +273,7 @@ fn managers_share_an_object_by_applying_to_it() {
                 false,
                 json!({"apiVersion": "v1", "kind": "ConfigMap",
             "metadata": {"name": "site", "uid": "{uid:site}", "labels": {"x": "y"}, "annotations": {"purlin.dev/owner": "me"},
-                "ownerReferences": [{"apiVersion": "v1", "kind": "ConfigMap", "name": "o", "uid": "u"}]}}),
+                "ownerReferences": [{"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": "{uid:owner}"}]}}),
             ),
             apply(
                 &path,
@@ -358,7 +359,7 @@ fn names_are_drawn_and_lists_come_in_pages() {
             list("labelSelector=app%3Dx&limit=2&continue={continue}"),
             list("labelSelector=app%3Dx&limit=2").metadata_only(),
             list("labelSelector=app%3Dx&resourceVersion=0"),
-            list("continue=nonsense"),
+            list("continue=nonsense").code_only(),
             get(RESOURCES).query("limit=1"),
             post(RESOURCES, resource("a", "1")),
             post(RESOURCES, resource("b", "1")),
@@ -393,7 +394,6 @@ fn watches_tell_what_comes_after_a_version() {
             watch(&at(CM, "b"), "resourceVersion={rv:start}"),
             watch(CM, "fieldSelector=metadata.name%3Db"),
             watch(CM, "fieldSelector=metadata.name%3Db&resourceVersion=0"),
-            watch(CM, "resourceVersion=1"),
             watch(CM, "resourceVersion=nonsense"),
         ],
     );

@@ -161,22 +161,15 @@ impl Server {
         }
         let kind = self.kind(&place.group, &place.version, &place.plural).cloned();
         let Some(kind) = kind else {
-            // Of a group that it does not know, it does not even know that it is one.
-            let known =
-                self.kinds.keys().any(|[group, version, _]| **group == *place.group && **version == *place.version);
-            return Err(if known { Refusal::no_such_resource() } else { discovery::no_such_page() });
+            // A type of a group that CRDs define is a page that is not there; one of its own groups it answers for.
+            let own = kinds::built_in().any(|kind| *kind.group == *place.group && *kind.version == *place.version);
+            return Err(if own { Refusal::no_such_resource() } else { discovery::no_such_page() });
         };
         self.access.check(&self.store, ask, &kind)?;
-        let reads = matches!(ask.verb, Verb::Get | Verb::List | Verb::Watch);
-        if kind.namespaced == place.namespace.is_empty() && !(reads && place.name.is_empty() && kind.namespaced) {
-            return Err(if reads || ask.verb != Verb::Create {
-                Refusal::no_such_resource()
-            } else {
-                Refusal::method_not_allowed()
-            });
-        }
-        if !Self::has_subresource(&kind, &place.subresource) {
-            return Err(Refusal::no_such_resource());
+        let everywhere = matches!(ask.verb, Verb::List | Verb::Watch) && kind.namespaced;
+        let is_out_of_place = kind.namespaced == place.namespace.is_empty() && !everywhere;
+        if is_out_of_place || !Self::has_subresource(&kind, &place.subresource) {
+            return Err(if kind.custom { discovery::no_such_page() } else { Refusal::no_such_resource() });
         }
         match ask.verb {
             Verb::Get => self.get(ask, &kind, at).map(Decided::Done),
@@ -234,7 +227,7 @@ fn written(ask: &Ask, done: Done) -> Response<Bytes> {
 /// The answer to a request that is refused.
 pub(crate) fn refused(refusal: &Refusal) -> Response<Bytes> {
     // Where there is no API at all, the answer is plain text.
-    if refusal.reason.is_empty() {
+    if refusal.is_page() {
         return response(refusal.code, Bytes::from(refusal.message.clone()));
     }
     let mut response = response(refusal.code, Bytes::from(refusal.body().to_string()));

@@ -79,7 +79,7 @@ impl Names {
                     *text = without_numbers(text);
                 }
                 "creationTimestamp" | "deletionTimestamp" => "TIME".clone_into(text),
-                "continue" => "MORE".clone_into(text),
+                "continue" if !text.is_empty() => "MORE".clone_into(text),
                 _ => {}
             },
             _ => {}
@@ -95,7 +95,7 @@ impl Names {
                 value["resourceVersion"] = "LIST".into();
             }
             if is_list && field == "metadata" {
-                if value["continue"].is_string() {
+                if value["continue"].as_str().is_some_and(|token| !token.is_empty()) {
                     value["continue"] = "MORE".into();
                 }
                 continue;

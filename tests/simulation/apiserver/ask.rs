@@ -132,8 +132,8 @@ fn verb(method: &Method, place: &Place, query: &BTreeMap<String, String>, patch:
     let named = !place.name.is_empty();
     let watch = matches!(query.get("watch").map(String::as_str), Some("true" | "1"));
     match *method {
-        Method::GET if watch => Verb::Watch,
         Method::GET if named => Verb::Get,
+        Method::GET if watch => Verb::Watch,
         Method::GET => Verb::List,
         Method::POST => Verb::Create,
         Method::PUT => Verb::Update,

@@ -35,8 +35,12 @@ pub(super) fn fits(kind: &Kind, ask: &Ask, value: &Value) -> Result<(), Refusal>
         )));
     }
     if !named.is_empty() && named != *kind.name {
+        let (version, group) = (&kind.version, kind.group.split('.').next().filter(|group| !group.is_empty()));
         return Err(Refusal::bad_request(format!(
-            "the object provided is unrecognized: it is a {named}, and not a {}",
+            "{named} in version \"{version}\" cannot be handled as a {}: converting ({version}.{named}) to ({}.{}): unknown \
+             conversion",
+            kind.name,
+            group.unwrap_or("core"),
             kind.name
         )));
     }

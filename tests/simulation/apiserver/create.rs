@@ -68,7 +68,7 @@ impl Server {
             self.check_namespace(kind, &namespace, &name)?;
         }
         let mut causes = validate::object(kind, &value);
-        causes.extend(schema::check(kind, &value));
+        causes.extend(schema::check(kind, &value, false));
         if !causes.is_empty() {
             return Err(Refusal::invalid(kind, &name, &causes));
         }

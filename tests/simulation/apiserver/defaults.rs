@@ -18,26 +18,40 @@ pub(crate) fn fill(kind: &Kind, object: &mut Value) {
         _ if kind.custom => from_schema(&kind.schema, object),
         _ => {}
     }
-    // Empty maps and lists of metadata are as good as none, but for those of custom objects, which are kept as sent.
+    if let Some(metadata) = object["metadata"].as_object_mut() {
+        drop_empty(metadata, &["labels", "annotations", "finalizers", "ownerReferences"]);
+    }
     if !kind.custom {
-        let drop_empty = |map: &mut Map<String, Value>, names: &[&str]| {
-            for name in names {
-                let empty = map.get(*name).is_some_and(|value| match value {
-                    Value::Object(map) => map.is_empty(),
-                    Value::Array(list) => list.is_empty(),
-                    value => value.is_null(),
-                });
-                if empty {
-                    map.remove(*name);
-                }
-            }
-        };
+        drop_nulls(object);
         if let Some(map) = object.as_object_mut() {
             drop_empty(map, &["data", "stringData", "binaryData"]);
         }
-        if let Some(map) = object["metadata"].as_object_mut() {
-            drop_empty(map, &["labels", "annotations", "finalizers", "ownerReferences"]);
+    }
+}
+
+/// Here what is empty is as good as nothing.
+fn drop_empty(map: &mut Map<String, Value>, names: &[&str]) {
+    for name in names {
+        let empty = map.get(*name).is_some_and(|value| match value {
+            Value::Object(map) => map.is_empty(),
+            Value::Array(list) => list.is_empty(),
+            value => value.is_null(),
+        });
+        if empty {
+            map.remove(*name);
         }
+    }
+}
+
+/// Built-in kinds know no null.
+fn drop_nulls(value: &mut Value) {
+    match value {
+        Value::Object(map) => {
+            map.retain(|_, value| !value.is_null());
+            map.values_mut().for_each(drop_nulls);
+        }
+        Value::Array(items) => items.iter_mut().for_each(drop_nulls),
+        _ => {}
     }
 }
 

@@ -10,7 +10,7 @@ use super::body::is_dry;
 use super::kinds::Kind;
 use super::refusal::{Refusal, about};
 use super::store::Object;
-use super::write::{is_let_go, seconds, wrong_uid};
+use super::write::{is_let_go, seconds};
 use super::{Body, Done, Server};
 
 /// The finalizers by which what depends on an object goes before it, or is let be.
@@ -28,14 +28,20 @@ impl Server {
         let old = found.ok_or_else(|| Refusal::not_found(kind, &place.name))?;
         let preconditions = &options["preconditions"];
         if let Some(uid) = preconditions["uid"].as_str().filter(|uid| *uid != old.uid()) {
-            return Err(Refusal::conflict(kind, old.name(), &wrong_uid(uid, old.uid())));
+            let why = format!(
+                "the UID in the precondition ({uid}) does not match the UID in record ({}). The object might have been \
+                 deleted and then recreated",
+                old.uid()
+            );
+            return Err(Refusal::unmet(kind, old.name(), &why));
         }
         let version = old.meta("resourceVersion");
         if let Some(asked) = preconditions["resourceVersion"].as_str().filter(|asked| *asked != version) {
             let why = format!(
-                "Precondition failed: ResourceVersion in precondition: {asked}, ResourceVersion in object meta: {version}"
+                "the ResourceVersion in the precondition ({asked}) does not match the ResourceVersion in record \
+                 ({version}). The object might have been modified"
             );
-            return Err(Refusal::conflict(kind, old.name(), &why));
+            return Err(Refusal::unmet(kind, old.name(), &why));
         }
         let policy = options["propagationPolicy"].as_str().unwrap_or(ask.query("propagationPolicy"));
         let dry = is_dry(ask)?;
@@ -97,12 +103,8 @@ impl Server {
             return (Object::unstored(value, old.owners.clone()), gone);
         }
         if gone {
-            self.remove(now, kind, old);
-            // What is answered is the object as it would have been marked, had anything held it.
-            return (
-                if kind.returns_deleted { old.clone() } else { Object::unstored(value, old.owners.clone()) },
-                true,
-            );
+            let last = self.remove(now, kind, old);
+            return (last.unwrap_or_else(|| old.clone()), true);
         }
         if value == old.value {
             return (old.clone(), false);
@@ -111,13 +113,14 @@ impl Server {
     }
 
     /// Removes an object for good.
-    pub(super) fn remove(&mut self, now: Timestamp, kind: &Arc<Kind>, old: &Object) {
-        self.store.remove(now, &kind.id(), old.namespace(), old.name());
+    pub(super) fn remove(&mut self, now: Timestamp, kind: &Arc<Kind>, old: &Object) -> Option<Arc<Object>> {
+        let last = self.store.remove(now, &kind.id(), old.namespace(), old.name());
         if &*kind.name == "CustomResourceDefinition" {
             for gone in Kind::of_definition(&old.value) {
                 self.kinds.remove(&gone.key());
             }
         }
+        last
     }
 
     pub(super) fn delete_collection(&mut self, now: Timestamp, ask: &Ask, kind: &Arc<Kind>) -> Result<Done, Refusal> {

@@ -29,7 +29,7 @@ impl Server {
                 let groups = groups.into_iter().filter_map(|group| self.group(group));
                 json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups.collect::<Value>()})
             }
-            ["api", version] => self.version_of("", version)?,
+            ["api", version] => self.version_of("", version).map_err(|_| Refusal::no_such_resource())?,
             ["apis", group] => {
                 let mut found = self.group(group).ok_or_else(no_such_page)?;
                 found["kind"] = json!("APIGroup");

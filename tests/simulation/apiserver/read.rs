@@ -162,6 +162,9 @@ impl Server {
                 metadata["remainingItemCount"] = left.into();
             }
         }
+        if kind.custom && !ask.metadata_only && metadata.get("continue").is_none() {
+            metadata["continue"] = "".into();
+        }
         let body = if ask.metadata_only {
             let items = page.iter().map(|(_, object)| metadata_of(&object.value).to_string());
             list_body("meta.k8s.io/v1", "PartialObjectMetadataList", &metadata, items)
@@ -173,23 +176,17 @@ impl Server {
     }
 
     pub(super) fn watch(&self, ask: &Ask, kind: &Arc<Kind>) -> Result<WatchSpec, Refusal> {
-        let mut fields = ask.query("fieldSelector").to_owned();
-        if !ask.place.name.is_empty() {
-            fields = format!("metadata.name={}", ask.place.name);
-        }
         let asked = ask.query("resourceVersion");
         let from = match asked {
             "" => None,
             text => Some(text.parse::<u64>().map_err(|_| {
-                Refusal::bad_request(format!(
-                    "Invalid value: \"{asked}\": strconv.ParseUint: parsing \"{asked}\": invalid syntax"
-                ))
+                Refusal::internal(&format!("resourceVersion: Invalid value: \"{asked}\": strconv.ParseUint: parsing \"{asked}\": invalid syntax"))
             })?),
         };
         let mut spec = WatchSpec {
             what: kind.id(),
             namespace: ask.place.namespace.clone(),
-            selectors: Selectors::parse(kind, ask.query("labelSelector"), &fields)?,
+            selectors: Selectors::parse(kind, ask.query("labelSelector"), ask.query("fieldSelector"))?,
             from: from.unwrap_or(0),
             initial: Vec::new(),
             bookmarks: ask.is("allowWatchBookmarks"),

@@ -55,9 +55,31 @@ impl Refusal {
         self.with(details)
     }
 
-    /// The server's own trouble.
+    /// The server's own trouble, for which it has no word.
     pub(crate) fn internal(message: &str) -> Self {
-        Self::new(500, "InternalError", message)
+        Self::new(500, "", message)
+    }
+
+    /// Whether it is no Status but a page for people.
+    pub(crate) fn is_page(&self) -> bool {
+        self.reason.is_empty() && self.code == 404
+    }
+
+    /// A PUT without a version, where one is needed. It is told of the resource instead of the kind.
+    pub(crate) fn unversioned(kind: &Kind, name: &str) -> Self {
+        let cause = Cause::invalid("metadata.resourceVersion", &0.into(), "must be specified for an update");
+        let message = format!("{} \"{name}\" is invalid: {}: {}", kind.resource(), cause.field, cause.message);
+        let mut details = about(kind, name);
+        details["causes"] = json!([told(&cause)]);
+        Self::new(422, "Invalid", message).with(details)
+    }
+
+    /// A condition of a deletion that is not met. It is told of the kind instead of the resource.
+    pub(crate) fn unmet(kind: &Kind, name: &str, why: &str) -> Self {
+        let message = format!("Operation cannot be fulfilled on {} \"{name}\": {why}", kind.qualified());
+        let mut details = about(kind, name);
+        details["kind"] = json!(&*kind.name);
+        Self::new(409, "Conflict", message).with(details)
     }
 
     /// What is wrong with the options of a request.
@@ -73,8 +95,11 @@ impl Refusal {
     pub(crate) fn body(&self) -> Value {
         let mut status = json!({
             "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
-            "message": self.message, "reason": self.reason, "code": self.code,
+            "message": self.message, "code": self.code,
         });
+        if !self.reason.is_empty() {
+            status["reason"] = self.reason.as_str().into();
+        }
         if !self.details.is_null() {
             status["details"] = self.details.clone();
         }
@@ -105,7 +130,14 @@ impl Refusal {
     }
 
     pub(crate) fn invalid(kind: &Kind, name: &str, causes: &[Cause]) -> Self {
-        let texts: Vec<String> = causes.iter().map(|cause| format!("{}: {}", cause.field, cause.message)).collect();
+        let mut texts: Vec<String> = Vec::new();
+        for cause in causes {
+            let text = format!("{}: {}", cause.field, cause.message);
+            // What is said twice among the causes is said once in words.
+            if !texts.contains(&text) {
+                texts.push(text);
+            }
+        }
         let what = match texts.as_slice() {
             [one] => one.clone(),
             more => format!("[{}]", more.join(", ")),

@@ -47,21 +47,29 @@ fn prune_in(schema: &Value, value: &mut Value) {
 }
 
 /// What does not fit the schema.
-pub(crate) fn check(kind: &Kind, object: &Value) -> Vec<Cause> {
+pub(crate) fn check(kind: &Kind, object: &Value, is_update: bool) -> Vec<Cause> {
     let mut causes = Vec::new();
     if kind.custom {
-        check_in(&kind.schema, object, "", &mut causes);
+        check_in(&kind.schema, object, "", is_update, &mut causes);
+    }
+    // Rules in CEL need an object that fits.
+    if !causes.is_empty() && kind.schema.to_string().contains("x-kubernetes-validations") {
+        let why = "some validation rules were not checked because the object was invalid; correct the existing errors to \
+                   complete validation";
+        causes.push(Cause::invalid("<nil>", &Value::Null, why));
     }
     causes
 }
 
-fn check_in(schema: &Value, value: &Value, path: &str, causes: &mut Vec<Cause>) {
+fn check_in(schema: &Value, value: &Value, path: &str, is_update: bool, causes: &mut Vec<Cause>) {
     if path == "metadata" || schema.is_null() || (value.is_null() && schema["nullable"] == true) {
         return;
     }
     if let Some(wanted) = wrong_type(schema, value) {
         let found = type_of(value);
-        let why = format!("Invalid value: \"{found}\": {path} in body must be of type {wanted}: \"{found}\"");
+        // An update is looked at piece by piece, and a piece does not know where it is.
+        let named = if is_update { path.rsplit('.').next().unwrap_or(path) } else { path };
+        let why = format!("Invalid value: \"{found}\": {named} in body must be of type {wanted}: \"{found}\"");
         return causes.push(Cause::new("FieldValueTypeInvalid", path, why));
     }
     if let Some(allowed) = schema["enum"].as_array()
@@ -74,20 +82,20 @@ fn check_in(schema: &Value, value: &Value, path: &str, causes: &mut Vec<Cause>) 
     match value {
         Value::Object(map) => {
             let below = |name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
+            for (name, value) in map {
+                let known = schema["properties"].get(name);
+                let known = known.or(schema.get("additionalProperties").filter(|values| values.is_object()));
+                if let Some(schema) = known {
+                    check_in(schema, value, &below(name), is_update, causes);
+                }
+            }
             for name in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
                 if !map.contains_key(name) {
                     causes.push(Cause::required(below(name), ""));
                 }
             }
-            for (name, value) in map {
-                let known = schema["properties"].get(name);
-                let known = known.or(schema.get("additionalProperties").filter(|values| values.is_object()));
-                if let Some(schema) = known {
-                    check_in(schema, value, &below(name), causes);
-                }
-            }
         }
-        Value::Array(items) => list(schema, items, path, causes),
+        Value::Array(items) => list(schema, items, path, is_update, causes),
         Value::String(text) => string(schema, text, path, causes),
         Value::Number(number) => {
             if let (Some(least), Some(number)) = (schema["minimum"].as_f64(), number.as_f64())
@@ -101,9 +109,9 @@ fn check_in(schema: &Value, value: &Value, path: &str, causes: &mut Vec<Cause>) 
     }
 }
 
-fn list(schema: &Value, items: &[Value], path: &str, causes: &mut Vec<Cause>) {
+fn list(schema: &Value, items: &[Value], path: &str, is_update: bool, causes: &mut Vec<Cause>) {
     for (at, item) in items.iter().enumerate() {
-        check_in(&schema["items"], item, &format!("{path}[{at}]"), causes);
+        check_in(&schema["items"], item, &format!("{path}[{at}]"), is_update, causes);
     }
     if let Some(most) = schema["maxItems"].as_u64().filter(|most| items.len() as u64 > *most) {
         let why = format!("Too many: {}: must have at most {most} items", items.len());

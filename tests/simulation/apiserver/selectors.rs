@@ -35,12 +35,8 @@ impl Selectors {
                 return Err(Refusal::bad_request(format!("invalid field selector: {field}")));
             };
             if !has_field(kind, path) {
-                return Err(Refusal::bad_request(format!(
-                    "Unable to find \"{}, Resource={}\" that match label selector \"\", field selector \"{fields}\": \
-                     field label not supported: {path}",
-                    if kind.group.is_empty() { format!("/{}", kind.version) } else { kind.api_version() },
-                    kind.plural,
-                )));
+                let known = r#"only "metadata.name", "metadata.namespace""#;
+                return Err(Refusal::bad_request(format!("\"{path}\" is not a known field selector: {known}")));
             }
             parsed.push((path.split('.').map(str::to_owned).collect(), equal, value.to_owned()));
         }

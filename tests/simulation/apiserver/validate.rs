@@ -40,12 +40,12 @@ pub(crate) fn object(kind: &Kind, object: &Value) -> Vec<Cause> {
             causes.push(Cause::invalid("metadata.labels", value, LABEL_VALUE));
         }
     }
-    for finalizer in metadata["finalizers"].as_array().into_iter().flatten() {
+    for (at, finalizer) in metadata["finalizers"].as_array().into_iter().flatten().enumerate() {
         let text = finalizer.as_str().unwrap_or_default();
         let standard = matches!(text, "orphan" | "foregroundDeletion" | "kubernetes");
         if !text.contains('/') && !standard && !kind.custom {
             let why = "name is neither a standard finalizer name nor is it fully qualified";
-            causes.push(Cause::invalid("metadata.finalizers", finalizer, why));
+            causes.push(Cause::invalid(format!("metadata.finalizers[{at}]"), finalizer, why));
         }
     }
     match (&*kind.group, &*kind.plural) {
@@ -99,9 +99,6 @@ fn data(object: &Value) -> Option<Cause> {
 fn lease(object: &Value) -> Vec<Cause> {
     let spec = &object["spec"];
     let mut causes = Vec::new();
-    if spec["holderIdentity"] == "" {
-        causes.push(Cause::invalid("spec.holderIdentity", &spec["holderIdentity"], "must not be empty"));
-    }
     if spec["leaseDurationSeconds"].as_i64().is_some_and(|seconds| seconds <= 0) {
         let why = "must be greater than 0";
         causes.push(Cause::invalid("spec.leaseDurationSeconds", &spec["leaseDurationSeconds"], why));
@@ -135,6 +132,8 @@ pub(crate) fn change(kind: &Kind, old: &Value, new: &Value) -> Vec<Cause> {
             causes.push(Cause::forbidden("metadata.finalizers", &why));
         }
     }
+    // The real server looks at metadata twice, and says twice what is wrong with it.
+    causes.extend_from_within(..);
     let fixed = |path: &str| (old.pointer(path) != new.pointer(path)).then(|| path[1..].replace('/', "."));
     match (&*kind.group, &*kind.plural) {
         ("", "secrets" | "configmaps") => {

@@ -10,7 +10,7 @@ use super::body::{fits, is_dry, manager, of};
 use super::fields::{Owners, after_update};
 use super::kinds::Kind;
 use super::refusal::{Cause, Refusal};
-use super::store::Object;
+use super::store::{Object, key};
 use super::{Body, Done, Server, apply, defaults, patch, schema, validate};
 
 impl Server {
@@ -38,7 +38,17 @@ impl Server {
         };
         let uid = value["metadata"]["uid"].as_str().unwrap_or_default();
         if !uid.is_empty() && uid != old.uid() {
-            return Err(Refusal::conflict(kind, old.name(), &wrong_uid(uid, old.uid())));
+            let place = match kind.custom {
+                true => format!("{}/{}", kind.group, kind.plural),
+                false => kind.plural.to_string(),
+            };
+            let why = format!(
+                "StorageError: invalid object, Code: 4, Key: /registry/{place}/{}, ResourceVersion: 0, \
+                 AdditionalErrorMsg: Precondition failed: UID in precondition: {uid}, UID in object meta: {}",
+                key(old.namespace(), old.name()),
+                old.uid()
+            );
+            return Err(Refusal::conflict(kind, old.name(), &why));
         }
         let object = self.change(now, ask, kind, &old, value, None)?;
         Ok(Done { code: 200, body: Body::Object(object) })
@@ -164,10 +174,7 @@ impl Server {
     ) -> Result<Arc<Object>, Refusal> {
         let name = old.name();
         match value["metadata"]["resourceVersion"].as_str().unwrap_or_default() {
-            "" if !kind.unconditional => {
-                let cause = Cause::invalid("metadata.resourceVersion", &0.into(), "must be specified for an update");
-                return Err(Refusal::invalid(kind, name, &[cause]));
-            }
+            "" if !kind.unconditional => return Err(Refusal::unversioned(kind, name)),
             "" => {}
             version if version != old.meta("resourceVersion") => return Err(Refusal::modified(kind, name)),
             _ => {}
@@ -193,7 +200,7 @@ impl Server {
         defaults::fill(kind, &mut value);
         let mut causes = validate::change(kind, &old.value, &value);
         causes.extend(validate::object(kind, &value));
-        causes.extend(schema::check(kind, &value));
+        causes.extend(schema::check(kind, &value, true));
         if !causes.is_empty() {
             return Err(Refusal::invalid(kind, name, &causes));
         }
@@ -270,10 +277,6 @@ fn wanted_of<'v>(kind: &Kind, value: &'v Value) -> Vec<(&'v String, &'v Value)> 
         false => name == "spec",
     };
     fields.filter(|(name, _)| counts(name)).collect()
-}
-
-pub(super) fn wrong_uid(asked: &str, found: &str) -> String {
-    format!("Precondition failed: UID in precondition: {asked}, UID in object meta: {found}")
 }
 
 /// A time as objects have it.
