@@ -4,6 +4,7 @@
 //! made equal before (`normal`): versions and UIDs are named in the order of their appearance, times are dropped. What
 //! the simulated one does not have is listed there, with the reason.
 
+mod more;
 mod normal;
 mod player;
 
@@ -520,7 +521,7 @@ fn an_account_without_rights_is_told_what_it_may_not() {
 }
 
 #[test]
-fn what_is_owned_goes_with_its_owner() {
+fn what_there_is_to_ask_for_is_told() {
     let deployments = "/apis/apps/v1/namespaces/{ns}/deployments";
     play(
         "discovery",

@@ -147,6 +147,8 @@ fn ignore(map: &mut Map<String, Value>, name: &str) {
                 spec["clusterIPs"] = json!(["IP"]);
             }
         }
+        // Of an API before this one.
+        ("Event", _) => map.retain(|name, _| !name.starts_with("deprecated")),
         ("APIGroup", _) => drop(map.remove("serverAddressByClientCIDRs")),
         _ => {}
     }

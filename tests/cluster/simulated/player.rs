@@ -248,6 +248,6 @@ impl Simulated {
 
     fn settle(&mut self) {
         let now = self.now();
-        while self.server.tick_namespaces(now, usize::MAX, |_| {}) {}
+        while self.server.tick_namespaces(now, usize::MAX, |_| {}) || self.server.tick_garbage(now) {}
     }
 }

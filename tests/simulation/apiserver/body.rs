@@ -35,6 +35,11 @@ pub(super) fn fits(kind: &Kind, ask: &Ask, value: &Value) -> Result<(), Refusal>
         )));
     }
     if !named.is_empty() && named != *kind.name {
+        if kind.custom {
+            let cause = Cause::invalid("kind", &value["kind"], &format!("must be {}", kind.name));
+            let name = value["metadata"]["name"].as_str().unwrap_or_default();
+            return Err(Refusal::invalid(kind, name, &[cause]));
+        }
         let (version, group) = (&kind.version, kind.group.split('.').next().filter(|group| !group.is_empty()));
         return Err(Refusal::bad_request(format!(
             "{named} in version \"{version}\" cannot be handled as a {}: converting ({version}.{named}) to ({}.{}): unknown \

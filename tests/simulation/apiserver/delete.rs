@@ -44,7 +44,7 @@ impl Server {
             return Err(Refusal::unmet(kind, old.name(), &why));
         }
         let policy = options["propagationPolicy"].as_str().unwrap_or(ask.query("propagationPolicy"));
-        let dry = is_dry(ask)?;
+        let dry = is_dry(ask)? || options["dryRun"][0] == "All";
         let (object, gone) = self.mark(now, kind, &old, policy, dry);
         // The object is shown where something still holds it, and by a few kinds always.
         let body = match gone && !kind.returns_deleted {

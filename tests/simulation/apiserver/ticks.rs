@@ -86,9 +86,26 @@ impl Server {
             if !held_by(&object.value, held) || (held == "foregroundDeletion" && all.iter().any(depends)) {
                 continue;
             }
+            if held == "orphan" {
+                all.iter().filter(|other| depends(other)).for_each(|other| self.disown(now, other, object.uid()));
+            }
             did |= self.release(now, object, held);
         }
         did
+    }
+
+    /// Makes an object forget an owner.
+    fn disown(&mut self, now: Timestamp, object: &Arc<Object>, owner: &str) {
+        let Some(kind) = self.kind_of(&object.value) else { return };
+        let mut value = object.value.clone();
+        let Some(owners) = value["metadata"]["ownerReferences"].as_array_mut() else { return };
+        owners.retain(|other| other["uid"] != owner);
+        if owners.is_empty()
+            && let Some(metadata) = value["metadata"].as_object_mut()
+        {
+            metadata.remove("ownerReferences");
+        }
+        self.store.put(now, &kind.id(), value, object.owners.clone());
     }
 
     /// One step of the controller of CRDs: the objects of one that is being deleted are deleted, and when there are
