@@ -7,12 +7,18 @@
 //! server-side apply, the end of namespaces, selectors, pages, watches, and the words of refusals. The cluster tests
 //! play the same requests to both (`tests/cluster/simulated.rs`). It is knowingly less in these:
 //!
-//! - `managedFields` are kept and decide, but are not shown; which lists have keys is told by names of fields.
-//! - Built-in kinds have no schema: unknown fields are stored, and only a few defaults are filled in.
-//! - Custom objects are checked against their schema, but not against its rules in CEL.
+//! - `managedFields` are kept and decide, but are not shown; which lists have keys is told by names of fields, so the
+//!   lists of custom objects are replaced as a whole.
+//! - Built-in kinds have no schema: unknown fields are stored also where they should be refused, and only a few defaults
+//!   are filled in. A Deployment or a Pod has what was sent.
+//! - Custom objects are checked against their schema, but not against its rules in CEL; and all of an object is checked,
+//!   not only what an update changes.
 //! - There is no controller behind it but what a test calls: [`Server::tick_namespaces`], [`Server::tick_garbage`] and
-//!   [`Server::tick_definitions`]. Nothing makes Pods, nothing times out.
+//!   [`Server::tick_definitions`]. Nothing makes Pods, nothing times out, a new namespace is empty, and one that ends has
+//!   no conditions that say so.
+//! - Events of the old and of the new API are different objects.
 //! - Anybody may do anything but for what [`Access`] forbids; one may impersonate whom one likes.
+//! - What happened is forgotten only when a test says so ([`Server::compact`]).
 #![allow(dead_code, reason = "a test binary uses the part it needs")]
 
 #[path = "apiserver/access.rs"]

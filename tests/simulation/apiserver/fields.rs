@@ -135,10 +135,10 @@ pub(crate) fn shape(above: Shape, parent: &str, name: &str) -> Shape {
     match (above, name) {
         (Shape::Object, "metadata") => Shape::Metadata,
         (Shape::Metadata, "finalizers") => Shape::Set,
-        // In a ServiceAccount, unlike in a Pod.
-        (Shape::Object, "imagePullSecrets") => Shape::Atomic,
         (Shape::Metadata, "ownerReferences") => Shape::Keyed(&["uid"]),
-        (_, "containers" | "initContainers" | "volumes" | "env" | "imagePullSecrets") => Shape::Keyed(&["name"]),
+        (_, "containers" | "initContainers" | "volumes" | "env") => Shape::Keyed(&["name"]),
+        // That of a ServiceAccount is atomic, that of a Pod is not.
+        (_, "imagePullSecrets") if above != Shape::Object => Shape::Keyed(&["name"]),
         (_, "secrets") if above == Shape::Object => Shape::Keyed(&["name"]),
         (_, "volumeMounts") => Shape::Keyed(&["mountPath"]),
         (_, "conditions") => Shape::Keyed(&["type"]),

@@ -104,6 +104,21 @@ async fn a_watch_tells_all_that_happens_in_its_order() {
     assert_eq!(seen, ["init", "has old=1", "done", "+ a=1", "+ a=2", "+ b=1", "- b=1", "+ a=3"]);
 }
 
+#[test]
+fn the_same_happens_every_time() {
+    let run = || {
+        let builder = &mut tokio::runtime::Builder::new_current_thread();
+        builder.enable_time().start_paused(true).build().unwrap().block_on(async {
+            let cluster = cluster(Quiet);
+            tokio::join!(watched(&cluster, watcher::Config::default(), millis(1000)), act(&cluster));
+            cluster.tape()
+        })
+    };
+    let first = run();
+    assert!(first.len() > 5, "{first:?}");
+    assert_eq!(first, run());
+}
+
 #[tokio::test(start_paused = true)]
 async fn what_is_gathered_is_told_by_its_last_state_only() {
     let gather = |event| if event == 1 { WatchFate::Coalesce(millis(50)) } else { at_once(event) };
