@@ -285,7 +285,7 @@ impl ClusterEditor {
     pub async fn write(&self, stored: &Stored, edited: Edited) -> anyhow::Result<()> {
         let Stored { record, version } = stored;
         let written = match edited {
-            Edited::To(record) => self.secrets.put(&record, Some(*version), Patience::SHORT).await.map(drop),
+            Edited::To(record) => self.secrets.replace(&record, stored, Patience::SHORT).await.map(drop),
             Edited::Erased => return self.remove(&record.address, *version).await,
         };
         written.map_err(|failure| refused(&failure))
@@ -294,7 +294,7 @@ impl ClusterEditor {
     /// Says in a record where its object belongs from now on. One write, so that there is one who moves: the controller.
     /// It would take a move back that nobody asks for, and make the object anew for a Resource that still wants it.
     pub async fn relocate(&self, stored: &Stored, to: &Address) -> anyhow::Result<()> {
-        let Stored { record, version } = stored;
+        let record = &stored.record;
         let from = &record.address;
         let resources = &self.resources;
         let (old, new) = (resources.get_opt(&from.name).await, resources.get_opt(&to.name).await);
@@ -316,7 +316,7 @@ impl ClusterEditor {
             return Err(CommandFailure::hinted(format!("the Resource `{}` still wants its object", from.name), hint));
         }
         let leaving = Record { moving_to: Some(Box::new(to.clone())), ..Record::clone(record) };
-        let written = self.secrets.put(&leaving, Some(*version), Patience::SHORT).await;
+        let written = self.secrets.replace(&leaving, stored, Patience::SHORT).await;
         written.map(drop).map_err(|failure| refused(&failure))
     }
 

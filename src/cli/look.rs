@@ -10,7 +10,7 @@ use super::situation::Situation;
 use super::{cluster, local};
 use crate::driver::Registry;
 use crate::execute::{Engine, Journal, JournalError, Limits};
-use crate::model::{Holder, Record, Version};
+use crate::model::{Holder, Record, Stored, Version};
 use crate::process::{SystemClock, SystemRandom};
 
 /// A situation, and an engine that can plan but not write.
@@ -59,11 +59,11 @@ impl Journal for ReadOnly {
         Self::refuse(&record)
     }
 
-    fn record(&self, record: Arc<Record>, _: Version) -> BoxFuture<'_, Result<Version, JournalError>> {
+    fn record(&self, record: Arc<Record>, _: Stored) -> BoxFuture<'_, Result<Version, JournalError>> {
         Self::refuse(&record)
     }
 
-    fn erase(&self, record: Arc<Record>, _: Version) -> BoxFuture<'_, Result<(), JournalError>> {
-        Self::refuse(&record)
+    fn erase(&self, base: Stored) -> BoxFuture<'_, Result<(), JournalError>> {
+        Self::refuse(&base.record)
     }
 }

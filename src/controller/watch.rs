@@ -21,7 +21,7 @@ use crate::api;
 use crate::load::{self, Interner};
 use crate::model::{Address, Diagnostic, Reason, Value, Version};
 use crate::process::{Gate, Random};
-use crate::store::secrets::{Decoded, FIELD_SELECTOR, LABEL_SELECTOR, Secrets, decode, is_family};
+use crate::store::secrets::{Decoded, FIELD_SELECTOR, LABEL_SELECTOR, Patience, Secrets, decode, is_family};
 use crate::store::{ResourceMeta, Strings};
 
 /// kubectl's copy of what was applied: no part of any desired state.
@@ -389,7 +389,7 @@ async fn read_record(secret: &Secret, secrets: &Secrets, strings: &mut Strings) 
     let record = match decode(secret, strings) {
         Ok(Decoded::Record(stored)) => Ok(stored),
         Ok(Decoded::Family(family)) => return Some((family.namespace.clone(), Event::FamilyApplied(family))),
-        Ok(Decoded::Parted(head)) => match secrets.assemble(&head).await {
+        Ok(Decoded::Parted(head)) => match secrets.assemble(&head, Patience::SHORT).await {
             // It is gone already, which the watch is about to tell.
             Ok(None) => return None,
             Ok(Some(record)) => record.map_err(|unreadable| unreadable.message),

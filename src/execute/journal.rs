@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 
-use crate::model::{Address, Record, Version};
+use crate::model::{Address, Record, Stored, Version};
 
 /// Why a write did not happen.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -35,9 +35,11 @@ pub trait Journal: Send + Sync {
     /// or before an existing one is, and in any case before this returns. Gives the new version.
     fn intend(&self, record: Arc<Record>, base: Option<Version>) -> BoxFuture<'_, Result<Version, JournalError>>;
 
-    /// Writes the result of a step, and every other change of a record.
-    fn record(&self, record: Arc<Record>, base: Version) -> BoxFuture<'_, Result<Version, JournalError>>;
+    /// Writes the result of a step, and every other change of a record. `base` is what is recorded as far as the caller
+    /// knows. A store whose versions also change when the record does not goes by [`Stored::is_still`].
+    fn record(&self, record: Arc<Record>, base: Stored) -> BoxFuture<'_, Result<Version, JournalError>>;
 
     /// Removes a record that holds nothing any more: in a cluster finalizer and annotation go first, then the record.
-    fn erase(&self, record: Arc<Record>, base: Version) -> BoxFuture<'_, Result<(), JournalError>>;
+    /// `base` as for `record`.
+    fn erase(&self, base: Stored) -> BoxFuture<'_, Result<(), JournalError>>;
 }

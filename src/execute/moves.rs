@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use super::{Journal, JournalError};
-use crate::model::{Record, Recorded, Stored, Version};
+use crate::model::{Record, Recorded, Stored};
 use crate::plan::moves::{Move, Redirections, has_arrived, moved, rounds};
 
 /// Carries moves out. `recorded` follows every write.
@@ -31,7 +31,8 @@ pub async fn carry_out(journal: &dyn Journal, recorded: &mut Recorded, moves: &[
 pub async fn prepare(journal: &dyn Journal, recorded: &mut Recorded, round: &[Move]) -> Result<(), JournalError> {
     let before = recorded.clone();
     for one in round.iter().filter(|one| !one.back) {
-        let Some(Stored { record, version }) = recorded.get(&one.from).cloned() else { continue };
+        let Some(base) = recorded.get(&one.from).cloned() else { continue };
+        let record = base.record.clone();
         if let Some(conversion) = one.conversion.as_ref().filter(|conversion| conversion.before != record) {
             // What the driver has made of it may be of the past.
             return Err(JournalError::Conflict { address: conversion.before.address.clone() });
@@ -46,7 +47,7 @@ pub async fn prepare(journal: &dyn Journal, recorded: &mut Recorded, round: &[Mo
         let cut = record.moving_to.is_some();
         if !cut {
             let leaving = Record { moving_to: Some(Box::new(one.to.clone())), ..Record::clone(&record) };
-            write(journal, recorded, leaving, version).await?;
+            write(journal, recorded, leaving, base).await?;
         }
         match recorded.get(&one.to).cloned().filter(|there| there.record.has_objects()) {
             None => claim(journal, recorded, moved(&record, one)).await?,
@@ -59,10 +60,10 @@ pub async fn prepare(journal: &dyn Journal, recorded: &mut Recorded, round: &[Mo
     }
     // Also those that are moving themselves: they may be taken back, when what they name is known by its new address only.
     let mut redirections = Redirections::new(round, &before);
-    let dependents: Vec<(Record, Version)> =
-        recorded.values().filter_map(|stored| Some((redirections.of(&stored.record)?, stored.version))).collect();
-    for (record, version) in dependents {
-        write(journal, recorded, record, version).await?;
+    let dependents: Vec<(Record, Stored)> =
+        recorded.values().filter_map(|stored| Some((redirections.of(&stored.record)?, stored.clone()))).collect();
+    for (record, base) in dependents {
+        write(journal, recorded, record, base).await?;
     }
     Ok(())
 }
@@ -76,12 +77,12 @@ pub async fn conclude(journal: &dyn Journal, recorded: &mut Recorded, round: &[M
     for one in round.iter().filter(|one| one.from != one.to) {
         let leaves = if one.back { &one.to } else { &one.from };
         let goes = !one.back || has_arrived(one, recorded);
-        if let Some(Stored { record, version }) = recorded.get(leaves).cloned().filter(|_| goes) {
-            journal.erase(record, version).await?;
+        if let Some(base) = recorded.get(leaves).cloned().filter(|_| goes) {
+            journal.erase(base).await?;
             recorded.remove(leaves);
         }
-        if let Some(Stored { record, version }) = recorded.get(&one.from).cloned().filter(|_| one.back) {
-            write(journal, recorded, Record { moving_to: None, ..Record::clone(&record) }, version).await?;
+        if let Some(base) = recorded.get(&one.from).cloned().filter(|_| one.back) {
+            write(journal, recorded, Record { moving_to: None, ..Record::clone(&base.record) }, base).await?;
         }
     }
     Ok(())
@@ -100,7 +101,7 @@ async fn write(
     journal: &dyn Journal,
     recorded: &mut Recorded,
     record: Record,
-    base: Version,
+    base: Stored,
 ) -> Result<(), JournalError> {
     let record = Arc::new(record);
     let version = journal.record(record.clone(), base).await?;

@@ -145,7 +145,8 @@ pub(super) async fn remove_all(engine: &Engine, record: &mut Record) -> Result<(
 /// # Errors
 /// When a copy or the record cannot be written now.
 pub async fn hand_over_copies(engine: &Engine, recorded: &mut Recorded, at: &Address) -> Result<(), JournalError> {
-    let Some(Stored { record, version }) = recorded.get(at).cloned() else { return Ok(()) };
+    let Some(base) = recorded.get(at).cloned() else { return Ok(()) };
+    let record = Arc::clone(&base.record);
     let mut after = Record::clone(&record);
     for copy in after.published.iter_mut().filter(|copy| copy.owner != record.uid && !copy.uid.is_empty()) {
         let Ok(publisher) = publisher(engine) else { break };
@@ -169,7 +170,7 @@ pub async fn hand_over_copies(engine: &Engine, recorded: &mut Recorded, at: &Add
     }
     if after != *record {
         let record = Arc::new(after);
-        let version = engine.journal.record(Arc::clone(&record), version).await?;
+        let version = engine.journal.record(Arc::clone(&record), base).await?;
         recorded.insert(at.clone(), Stored { record, version });
     }
     Ok(())

@@ -192,9 +192,7 @@ impl Attempt<'_> {
     }
 
     async fn forget_intent_of_nothing(&self) -> Recovery {
-        let mut record = self.stored.record.as_ref().clone();
-        record.intent = None;
-        match self.engine.journal.erase(Arc::new(record), self.stored.version).await {
+        match self.engine.journal.erase(self.stored.clone()).await {
             Ok(()) => Recovery::Erased,
             Err(error) => self.later(&error.into()),
         }

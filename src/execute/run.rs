@@ -18,7 +18,7 @@ use super::step::{Fate, StepEnd};
 use crate::execute::{Engine, JournalError, Progress, ProgressKind};
 use crate::graph::{ActionGraph, Outcome};
 use crate::load::{Config, Expansion, Family, Instance};
-use crate::model::{Address, Operation, ProviderUse, Reading, Record, Recorded, RecordedObject, Step, Stored, Value};
+use crate::model::{Address, Operation, ProviderUse, Reading, Record, Recorded, RecordedObject, Step, Value};
 use crate::plan::{Plan, RunningStep};
 
 /// Walks graphs. Several may be under way, of components that do not touch each other.
@@ -431,7 +431,8 @@ impl Run {
     /// replacement whose new object never came, before their Resource went.
     fn sweep(&mut self, scope: &BTreeSet<Address>, config: &Config) {
         for address in scope {
-            let Some(Stored { record, version }) = self.records.get(address) else { continue };
+            let Some(base) = self.records.get(address) else { continue };
+            let record = &base.record;
             // Of a family whose instances are not known, any may be wanted.
             let unclear =
                 |family: &Arc<Family>| family.shared.is_wanted() && !matches!(family.expansion, Expansion::Known(_));
@@ -440,11 +441,11 @@ impl Run {
             if wanted || !is_empty(record) || self.is_running(address) {
                 continue;
             }
-            let (mut record, version) = (Record::clone(record), *version);
+            let (mut record, base) = (Record::clone(record), base.clone());
             let (engine, address) = (Arc::clone(&self.engine), address.clone());
             self.tasks.spawn(async move {
                 let swept = match publish::remove_all(&engine, &mut record).await {
-                    Ok(()) => engine.journal.erase(Arc::new(record), version).await,
+                    Ok(()) => engine.journal.erase(base).await,
                     Err(Failure { message, .. }) => {
                         Err(JournalError::Unavailable { address: address.clone(), message })
                     }

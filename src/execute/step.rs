@@ -316,7 +316,7 @@ pub(crate) fn settled(before: &Stored, response: ApplyResponse) -> Result<ApplyR
 /// Writes what a step came to. When even that fails the intent stays open, and recovery settles it.
 pub(crate) async fn write_result(engine: &Engine, before: &Stored, record: Record) -> Result<Stored, Unfinished> {
     let record = Arc::new(record);
-    match engine.journal.record(Arc::clone(&record), before.version).await {
+    match engine.journal.record(Arc::clone(&record), before.clone()).await {
         Ok(version) => Ok(Stored { record, version }),
         Err(error) => Err(Unfinished { fate: Fate::Kept(before.clone()), failure: lost_result(error) }),
     }

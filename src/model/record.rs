@@ -266,5 +266,16 @@ pub struct Stored {
     pub version: Version,
 }
 
+impl Stored {
+    /// Whether a record that was found under another version is still the one that we know, so that a change of ours may
+    /// follow it. While an operation is open, only who carries it out changes the record: what holds our operation is ours.
+    pub fn is_still(&self, found: &Record) -> bool {
+        match (&self.record.intent, &found.intent) {
+            (Some(ours), Some(found)) => ours.operation_id == found.operation_id,
+            _ => *self.record == *found,
+        }
+    }
+}
+
 /// All records of one namespace, by address.
 pub type Recorded = BTreeMap<Address, Stored>;

@@ -20,7 +20,7 @@ use futures::future::BoxFuture;
 use tracing::debug;
 
 use crate::execute::{Journal, JournalError};
-use crate::model::{Address, InstanceKey, Operation, Record, Version};
+use crate::model::{Address, InstanceKey, Operation, Record, Stored, Version};
 use crate::store::secrets::{Failure, Patience, Secrets};
 
 pub use marks::{FINALIZER, Marked, RECORD_ANNOTATION, ResourceMeta};
@@ -131,13 +131,13 @@ impl ClusterJournal {
         self.secrets.delete(&record.namespace, &record.address, version, Patience::SHORT).await
     }
 
-    async fn remove(&self, record: &Record, base: Version) -> Result<(), Failure> {
-        let Record { namespace, address, uid, .. } = record;
+    async fn remove(&self, base: &Stored) -> Result<(), Failure> {
+        let Record { namespace, address, uid, .. } = base.record.as_ref();
         self.move_out(namespace, address, uid, Patience::UntilStopped).await?;
-        let removed = self.secrets.delete(namespace, address, base, Patience::UntilStopped).await;
+        let removed = self.secrets.remove(base, Patience::UntilStopped).await;
         if matches!(removed, Err(Failure::Conflict)) {
             // The record stays, so what belongs to it is put back; if that fails, its next intent does it.
-            let put_back = self.settle_in(record).await;
+            let put_back = self.settle_in(&base.record).await;
             debug!(%address, ?put_back, "put the marks back, since the record was changed by somebody else");
         }
         removed
@@ -222,15 +222,15 @@ impl Journal for ClusterJournal {
         })
     }
 
-    fn record(&self, record: Arc<Record>, base: Version) -> BoxFuture<'_, Result<Version, JournalError>> {
+    fn record(&self, record: Arc<Record>, base: Stored) -> BoxFuture<'_, Result<Version, JournalError>> {
         Box::pin(async move {
-            let outcome = self.secrets.put(&record, Some(base), Patience::UntilStopped).await;
+            let outcome = self.secrets.replace(&record, &base, Patience::UntilStopped).await;
             outcome.map_err(|failure| told(&record, failure))
         })
     }
 
-    fn erase(&self, record: Arc<Record>, base: Version) -> BoxFuture<'_, Result<(), JournalError>> {
-        Box::pin(async move { self.remove(&record, base).await.map_err(|failure| told(&record, failure)) })
+    fn erase(&self, base: Stored) -> BoxFuture<'_, Result<(), JournalError>> {
+        Box::pin(async move { self.remove(&base).await.map_err(|failure| told(&base.record, failure)) })
     }
 }
 

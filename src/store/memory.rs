@@ -213,14 +213,17 @@ impl Journal for MemoryJournal {
         Box::pin(async move { self.perform(Operation::Intend, &record, |durable| durable.put(&record, base)).await })
     }
 
-    fn record(&self, record: Arc<Record>, base: Version) -> BoxFuture<'_, Result<Version, JournalError>> {
-        Box::pin(
-            async move { self.perform(Operation::Record, &record, |durable| durable.put(&record, Some(base))).await },
-        )
+    fn record(&self, record: Arc<Record>, base: Stored) -> BoxFuture<'_, Result<Version, JournalError>> {
+        Box::pin(async move {
+            self.perform(Operation::Record, &record, |durable| durable.put(&record, Some(base.version))).await
+        })
     }
 
-    fn erase(&self, record: Arc<Record>, base: Version) -> BoxFuture<'_, Result<(), JournalError>> {
-        Box::pin(async move { self.perform(Operation::Erase, &record, |durable| durable.remove(&record, base)).await })
+    fn erase(&self, base: Stored) -> BoxFuture<'_, Result<(), JournalError>> {
+        Box::pin(async move {
+            let Stored { record, version } = base;
+            self.perform(Operation::Erase, &record, |durable| durable.remove(&record, version)).await
+        })
     }
 }
 
@@ -245,10 +248,11 @@ mod tests {
         let record = Arc::new(typical(1));
         let first = journal.intend(record.clone(), None).await.unwrap();
         assert!(matches!(journal.intend(record.clone(), None).await, Err(JournalError::Conflict { .. })));
-        let second = journal.record(record.clone(), first).await.unwrap();
-        assert!(matches!(journal.erase(record.clone(), first).await, Err(JournalError::Conflict { .. })));
+        let first = Stored { record: record.clone(), version: first };
+        let second = journal.record(record.clone(), first.clone()).await.unwrap();
+        assert!(matches!(journal.erase(first).await, Err(JournalError::Conflict { .. })));
         assert_eq!(journal.load("shop").records[&record.address].version, second);
-        journal.erase(record.clone(), second).await.unwrap();
+        journal.erase(Stored { record, version: second }).await.unwrap();
         assert!(journal.load("shop").records.is_empty());
     }
 
@@ -272,6 +276,6 @@ mod tests {
         let next = journal.restarted(at(u64::MAX, Verdict::Fail));
         let left = next.load("shop").records;
         assert_eq!(left.keys().collect::<Vec<_>>(), [&record.address]);
-        next.record(record.clone(), left[&record.address].version).await.unwrap();
+        next.record(record.clone(), left[&record.address].clone()).await.unwrap();
     }
 }

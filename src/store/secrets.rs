@@ -21,8 +21,9 @@ use kube::api::{
     DeleteParams, ListParams, ObjectList, PartialObjectMeta, Patch, PatchParams, PostParams, Preconditions,
 };
 use kube::core::Request;
+use tracing::debug;
 
-use crate::model::{Address, Record, Version};
+use crate::model::{Address, Record, Stored, Version};
 use crate::process::Random;
 use crate::store::{Strings, Unreadable, codec};
 
@@ -87,6 +88,51 @@ impl Secrets {
         let version = self.write(shape::head(record, bytes), base, patience).await?;
         self.collect(&name, old, None).await;
         Ok(version)
+    }
+
+    /// Writes a record over what is known to be there. Others may change the metadata of its Secret (an annotation, the
+    /// migration of storage to another key), which gives it another version: the write follows them as long as the record
+    /// itself [is still](Stored::is_still) the one that is known.
+    ///
+    /// # Errors
+    /// `Failure::Conflict` when the record was changed or removed.
+    pub async fn replace(&self, record: &Record, base: &Stored, patience: Patience) -> Result<Version, Failure> {
+        let mut version = base.version;
+        loop {
+            match self.put(record, Some(version), patience).await {
+                Err(Failure::Conflict) => version = self.moved_to(base, version, patience).await?,
+                other => return other,
+            }
+        }
+    }
+
+    /// Removes a record that is known to be there; one that is gone already is fine. As `replace` it follows changes of
+    /// the metadata.
+    ///
+    /// # Errors
+    /// `Failure::Conflict` when the record was changed.
+    pub async fn remove(&self, base: &Stored, patience: Patience) -> Result<(), Failure> {
+        let Record { namespace, address, .. } = base.record.as_ref();
+        let mut version = base.version;
+        loop {
+            match self.delete(namespace, address, version, patience).await {
+                Err(Failure::Conflict) => version = self.moved_to(base, version, patience).await?,
+                other => return other,
+            }
+        }
+    }
+
+    /// Under which later version the known record is found, when only its metadata was changed. Each further one means
+    /// that somebody else has written in the milliseconds since the last.
+    async fn moved_to(&self, base: &Stored, tried: Version, patience: Patience) -> Result<Version, Failure> {
+        let Record { namespace, address, .. } = base.record.as_ref();
+        match self.get(namespace, address, patience).await? {
+            Some(Ok(Decoded::Record(found))) if found.version > tried && base.is_still(&found.record) => {
+                debug!(%address, "only the metadata of the record was changed; it is written on the version found");
+                Ok(found.version)
+            }
+            _ => Err(Failure::Conflict),
+        }
     }
 
     /// Writes the index of a family, as a new one without `base`.
@@ -199,7 +245,7 @@ impl Secrets {
             let list: ObjectList<Secret> = self.caller.send(&request, Patience::SHORT).await?;
             for secret in &list.items {
                 found.push(match decode(secret, &mut strings) {
-                    Ok(Decoded::Parted(head)) => match self.assemble(&head).await? {
+                    Ok(Decoded::Parted(head)) => match self.assemble(&head, Patience::SHORT).await? {
                         None => continue,
                         Some(whole) => whole.map(Decoded::Record),
                     },
@@ -240,9 +286,8 @@ impl Secrets {
 
     async fn read_back(&self, name: &str, written: &Secret, patience: Patience) -> Result<Version, Failure> {
         match self.get_secret(name, patience).await? {
-            Some(found) if found.data == written.data && found.metadata.labels == written.metadata.labels => {
-                shape::version(&found.metadata).map_err(Failure::Refused)
-            }
+            // Whatever others have put beside it.
+            Some(found) if found.data == written.data => shape::version(&found.metadata).map_err(Failure::Refused),
             _ => Err(Failure::Conflict),
         }
     }
@@ -292,7 +337,9 @@ impl Secrets {
     ) -> Result<Option<Result<Decoded, Unreadable>>, Failure> {
         let Some(secret) = self.get_secret(name, patience).await? else { return Ok(None) };
         match decode(&secret, &mut Strings::default()) {
-            Ok(Decoded::Parted(head)) => Ok(self.assemble(&head).await?.map(|whole| whole.map(Decoded::Record))),
+            Ok(Decoded::Parted(head)) => {
+                Ok(self.assemble(&head, patience).await?.map(|whole| whole.map(Decoded::Record)))
+            }
             other => Ok(Some(other)),
         }
     }

@@ -26,7 +26,7 @@ use jiff::Timestamp;
 use tracing::warn;
 
 use crate::execute::{Journal, JournalError};
-use crate::model::{Address, Holder, Record, Version};
+use crate::model::{Address, Holder, Record, Stored, Version};
 use crate::store::{Loaded, codec};
 
 pub use error::StateError;
@@ -186,17 +186,18 @@ impl Journal for StateFile {
         Box::pin(async move { self.write(&record, base).await })
     }
 
-    fn record(&self, record: Arc<Record>, base: Version) -> BoxFuture<'_, Result<Version, JournalError>> {
+    fn record(&self, record: Arc<Record>, base: Stored) -> BoxFuture<'_, Result<Version, JournalError>> {
         Box::pin(async move {
-            let change = Change::put(&record, Some(base));
+            let change = Change::put(&record, Some(base.version));
             let change = change.map_err(|error: codec::CodecError| unavailable(&record.address, error.to_string()))?;
             self.apply_patiently(&record.address, change).await
         })
     }
 
-    fn erase(&self, record: Arc<Record>, base: Version) -> BoxFuture<'_, Result<(), JournalError>> {
-        Box::pin(
-            async move { self.apply_patiently(&record.address, Change::remove(&record.address, base)).await.map(drop) },
-        )
+    fn erase(&self, base: Stored) -> BoxFuture<'_, Result<(), JournalError>> {
+        Box::pin(async move {
+            let address = &base.record.address;
+            self.apply_patiently(address, Change::remove(address, base.version)).await.map(drop)
+        })
     }
 }

@@ -142,7 +142,7 @@ async fn finish_removal(
     if record.has_objects() || removed.makes_room {
         return write_result(engine, before, record).await.map(Fate::Kept);
     }
-    match engine.journal.erase(Arc::new(record), before.version).await {
+    match engine.journal.erase(before.clone()).await {
         Ok(()) => Ok(Fate::Erased),
         Err(error) => Err(Unfinished { fate: Fate::Kept(before.clone()), failure: super::lost_result(error) }),
     }

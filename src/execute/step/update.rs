@@ -123,7 +123,7 @@ async fn write_record(task: &StepTask, mut record: Record, object: RecordedObjec
     let record = Arc::new(record);
     let journal = &task.engine.journal;
     let version = match &task.stored {
-        Some(stored) if !task.must_claim() => journal.record(Arc::clone(&record), stored.version).await?,
+        Some(stored) if !task.must_claim() => journal.record(Arc::clone(&record), stored.clone()).await?,
         stored => journal.intend(Arc::clone(&record), stored.as_ref().map(|stored| stored.version)).await?,
     };
     Ok(Fate::Kept(Stored { record, version }))

@@ -87,6 +87,10 @@ fn first_intent(address: &str) -> Arc<Record> {
     record.into()
 }
 
+fn stored(record: &Arc<Record>, version: Version) -> Stored {
+    Stored { record: record.clone(), version }
+}
+
 fn with_object(intent: &Record) -> Arc<Record> {
     Arc::new(Record { current: typical(1).current, intent: None, ..intent.clone() })
 }
@@ -100,7 +104,7 @@ async fn a_life_costs_one_request_for_each_write() {
     assert_eq!(scene.requests(), "POST secrets, PATCH web");
     assert_eq!(scene.resource()["finalizers"], json!([FINALIZER]));
     assert_eq!(scene.resource()["annotations"], json!({RECORD_ANNOTATION: "u1"}));
-    let version = scene.journal.record(record.clone(), version).await.unwrap();
+    let version = scene.journal.record(record.clone(), stored(&intent, version)).await.unwrap();
     *scene.view.metadata.lock().unwrap() = Some(ResourceMeta {
         finalizers: Some(vec![FINALIZER.into()]),
         has_annotations: true,
@@ -110,9 +114,61 @@ async fn a_life_costs_one_request_for_each_write() {
     });
     scene.requests();
     let version = scene.journal.intend(intent, Some(version)).await.unwrap();
-    scene.journal.erase(record, version).await.unwrap();
+    scene.journal.erase(stored(&record, version)).await.unwrap();
     assert_eq!(scene.requests(), "PUT purlin record, PATCH web, DELETE purlin record");
     assert_eq!((scene.resource()["finalizers"].clone(), scene.secrets()), (json!([]), 0));
+}
+
+/// An annotation, or the migration of the cluster's storage: the Secret gets another version, the record stays.
+fn touch_secrets(scene: &Scene) {
+    let mut server = scene.server.lock().unwrap();
+    let secrets: Vec<_> = server.objects.keys().filter(|path| path.contains("/secrets/")).cloned().collect();
+    for path in secrets {
+        let mut secret = server.objects[&path].clone();
+        secret["metadata"]["labels"]["audit.example.com/seen"] = "yes".into();
+        server.put(&path, secret);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_result_follows_a_change_of_the_metadata_of_its_record() {
+    let scene = scene();
+    let intent = first_intent("web");
+    let record = with_object(&intent);
+    let version = scene.journal.intend(intent.clone(), None).await.unwrap();
+    touch_secrets(&scene);
+    let written = scene.journal.record(record.clone(), stored(&intent, version)).await.unwrap();
+    touch_secrets(&scene);
+    scene.journal.erase(stored(&record, written)).await.unwrap();
+    assert_eq!((scene.resource()["finalizers"].clone(), scene.secrets()), (json!([]), 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_result_does_not_follow_a_change_of_the_record_itself() {
+    let scene = scene();
+    let intent = first_intent("web");
+    let version = scene.journal.intend(intent.clone(), None).await.unwrap();
+    // Whoever settled the intent has said what became of the call.
+    let settled = with_object(&Record { epoch: 7, ..intent.as_ref().clone() });
+    scene.journal.record(settled.clone(), stored(&intent, version)).await.unwrap();
+    let late = scene.journal.record(with_object(&intent), stored(&intent, version)).await;
+    assert!(matches!(late, Err(JournalError::Conflict { .. })), "{late:?}");
+    let erased = scene.journal.erase(stored(&intent, version)).await;
+    assert!(matches!(erased, Err(JournalError::Conflict { .. })), "{erased:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_result_whose_answer_got_lost_is_recognised_though_the_metadata_has_changed() {
+    let scene = scene();
+    let intent = first_intent("web");
+    let version = scene.journal.intend(intent.clone(), None).await.unwrap();
+    scene.server.lock().unwrap().faults = [Fault::LoseAnswer].into();
+    let journal = &scene.journal;
+    let (written, ()) = tokio::join!(journal.record(with_object(&intent), stored(&intent, version)), async {
+        tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+        touch_secrets(&scene);
+    });
+    assert!(written.unwrap() > version);
 }
 
 #[tokio::test(start_paused = true)]
@@ -123,7 +179,7 @@ async fn a_watch_that_is_late_costs_a_request_and_nothing_else() {
     let version = scene.journal.intend(intent.clone(), None).await.unwrap();
     assert_eq!(scene.requests(), "POST secrets, PATCH web, GET web, PATCH web");
     assert_eq!(scene.resource()["finalizers"], json!(["other.dev/wait", FINALIZER]));
-    scene.journal.erase(intent.clone(), version).await.unwrap();
+    scene.journal.erase(stored(&intent, version)).await.unwrap();
     assert_eq!(scene.requests(), "GET web, PATCH web, DELETE purlin record");
     assert_eq!(scene.resource()["finalizers"], json!(["other.dev/wait"]));
     let mut late = ResourceMeta::of(&serde_json::from_value(scene.resource()).unwrap(), |text| text.into());
@@ -187,10 +243,10 @@ async fn a_family_has_an_index_and_one_pair_of_marks() {
     *scene.view.recorded.lock().unwrap() = intents.iter().map(|intent| intent.address.key.clone()).collect();
     let mut lives = intents.into_iter().zip(versions);
     let (last, version) = lives.next().unwrap();
-    let erased = join_all(lives.map(|(record, version)| scene.journal.erase(record, version.unwrap()))).await;
+    let erased = join_all(lives.map(|(record, version)| scene.journal.erase(stored(&record, version.unwrap())))).await;
     assert!(erased.iter().all(Result::is_ok));
     assert_eq!((scene.secrets(), &scene.resource()["finalizers"]), (2, &json!([FINALIZER])));
-    scene.journal.erase(last, version.unwrap()).await.unwrap();
+    scene.journal.erase(stored(&last, version.unwrap())).await.unwrap();
     assert_eq!((scene.secrets(), &scene.resource()["finalizers"]), (0, &json!([])));
 }
 
@@ -208,10 +264,10 @@ async fn an_object_without_a_key_is_in_the_index_of_those_that_have_one_and_is_t
     let other = first_intent("web[1]");
     let its_version = scene.journal.intend(other.clone(), None).await.unwrap();
     assert_eq!(index(&scene).await, ["web", "web[1]"]);
-    scene.journal.erase(other, its_version).await.unwrap();
+    scene.journal.erase(stored(&other, its_version)).await.unwrap();
     assert_eq!(index(&scene).await, Vec::<String>::new());
     assert_eq!(scene.resource()["finalizers"], json!([FINALIZER]));
-    scene.journal.erase(single, version).await.unwrap();
+    scene.journal.erase(stored(&single, version)).await.unwrap();
     assert_eq!((scene.secrets(), &scene.resource()["finalizers"]), (0, &json!([])));
 }
 
@@ -226,7 +282,7 @@ async fn an_object_without_a_key_that_comes_to_others_enters_their_index_and_lea
     let journal = ClusterJournal::new(own, scene.view.clone());
     let version = journal.intend(first_intent("web"), None).await.unwrap();
     assert_eq!(index(&scene).await, ["web", "web[1]"]);
-    journal.erase(first_intent("web"), version).await.unwrap();
+    journal.erase(stored(&first_intent("web"), version)).await.unwrap();
     assert_eq!(index(&scene).await, ["web[1]"]);
     assert_eq!(scene.resource()["finalizers"], json!([FINALIZER]), "another one had a record");
 }
@@ -241,7 +297,7 @@ async fn a_lost_object_without_a_key_stays_in_the_index_when_the_others_go() {
     let (own, _stop) = secrets(scene.journal.secrets().caller().client().clone());
     let journal = ClusterJournal::new(own, scene.view.clone());
     *scene.view.recorded.lock().unwrap() = vec![other.address.key.clone()];
-    journal.erase(other, version).await.unwrap();
+    journal.erase(stored(&other, version)).await.unwrap();
     assert_eq!(index(&scene).await, ["web"]);
     assert_eq!(scene.resource()["finalizers"], json!([FINALIZER]));
     journal.release(&"shop".into(), &Address::single("web"), &"u1".into()).await.unwrap();

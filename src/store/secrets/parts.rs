@@ -53,15 +53,19 @@ impl Secrets {
     ///
     /// # Errors
     /// When the server cannot be reached. A record that cannot be read is the inner error.
-    pub async fn assemble(&self, head: &PartedHead) -> Result<Option<Result<Stored, Unreadable>>, Failure> {
+    pub async fn assemble(
+        &self,
+        head: &PartedHead,
+        patience: Patience,
+    ) -> Result<Option<Result<Stored, Unreadable>>, Failure> {
         let mut head = head.clone();
         for _ in 0..ATTEMPTS {
             self.parted.mark(&head.secret);
-            if let Some(bytes) = self.read_parts(&head).await? {
+            if let Some(bytes) = self.read_parts(&head, patience).await? {
                 return Ok(Some(stored(&head, &bytes)));
             }
             // A part is missing: the head has moved on, or is gone, or a part was removed by hand.
-            let Some(secret) = self.get_secret(&head.secret, Patience::SHORT).await? else { return Ok(None) };
+            let Some(secret) = self.get_secret(&head.secret, patience).await? else { return Ok(None) };
             match shape::decode(&secret, &mut Strings::default()) {
                 Ok(Decoded::Record(stored)) => return Ok(Some(Ok(stored))),
                 Ok(Decoded::Parted(newer)) if newer != head => head = newer,
@@ -72,11 +76,11 @@ impl Secrets {
         Ok(Some(Err(unreadable(&head, "a part of it is missing (hint: restore it from a backup)"))))
     }
 
-    async fn read_parts(&self, head: &PartedHead) -> Result<Option<Vec<u8>>, Failure> {
+    async fn read_parts(&self, head: &PartedHead, patience: Patience) -> Result<Option<Vec<u8>>, Failure> {
         let mut bytes = Vec::new();
         for number in 0..head.parts.count {
             let name = head.parts.name(&head.secret, number);
-            let Some(part) = self.get_secret(&name, Patience::SHORT).await? else { return Ok(None) };
+            let Some(part) = self.get_secret(&name, patience).await? else { return Ok(None) };
             match part.data.as_ref().and_then(|data| data.get(PART_KEY)) {
                 Some(chunk) => bytes.extend_from_slice(&chunk.0),
                 None => return Ok(None),

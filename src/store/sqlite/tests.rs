@@ -22,6 +22,10 @@ fn told<T>(folder: &TempDir, outcome: Result<T, StateError>) -> String {
     text.replace(&format!("{}/", folder.path().display()), "").replace(&std::process::id().to_string(), "PID")
 }
 
+fn known(record: &Arc<Record>, version: Version) -> Stored {
+    Stored { record: record.clone(), version }
+}
+
 #[tokio::test]
 async fn what_is_written_is_there_after_opening_again() {
     let folder = TempDir::new().unwrap();
@@ -42,12 +46,12 @@ async fn a_write_on_an_old_version_is_a_conflict() {
     let record = Arc::new(typical(1));
     let first = state.intend(record.clone(), None).await.unwrap();
     assert!(matches!(state.intend(record.clone(), None).await, Err(JournalError::Conflict { .. })));
-    let second = state.record(record.clone(), first).await.unwrap();
+    let second = state.record(record.clone(), known(&record, first)).await.unwrap();
     assert!(second > first);
-    assert!(matches!(state.record(record.clone(), first).await, Err(JournalError::Conflict { .. })));
-    assert!(matches!(state.erase(record.clone(), first).await, Err(JournalError::Conflict { .. })));
-    state.erase(record.clone(), second).await.unwrap();
-    assert!(matches!(state.record(record.clone(), second).await, Err(JournalError::Conflict { .. })));
+    assert!(matches!(state.record(record.clone(), known(&record, first)).await, Err(JournalError::Conflict { .. })));
+    assert!(matches!(state.erase(known(&record, first)).await, Err(JournalError::Conflict { .. })));
+    state.erase(known(&record, second)).await.unwrap();
+    assert!(matches!(state.record(record.clone(), known(&record, second)).await, Err(JournalError::Conflict { .. })));
 }
 
 #[tokio::test]
@@ -56,7 +60,7 @@ async fn a_record_made_anew_never_has_a_version_of_the_old_one() {
     let state = open(&folder);
     let record = Arc::new(typical(1));
     let old = state.intend(record.clone(), None).await.unwrap();
-    state.erase(record.clone(), old).await.unwrap();
+    state.erase(known(&record, old)).await.unwrap();
     drop(state);
     assert!(open(&folder).intend(record, None).await.unwrap() > old);
 }
@@ -71,7 +75,7 @@ async fn a_hundred_writers_at_once_lose_nothing() {
             let record = Arc::new(typical(number));
             let mut version = state.intend(record.clone(), None).await.unwrap();
             for _ in 0..10 {
-                version = state.record(record.clone(), version).await.unwrap();
+                version = state.record(record.clone(), known(&record, version)).await.unwrap();
             }
             version
         }
@@ -90,7 +94,7 @@ async fn of_many_writers_on_one_version_one_wins() {
     let state = open(&folder);
     let record = Arc::new(typical(1));
     let base = state.intend(record.clone(), None).await.unwrap();
-    let outcomes = join_all((0..50).map(|_| state.record(record.clone(), base))).await;
+    let outcomes = join_all((0..50).map(|_| state.record(record.clone(), known(&record, base)))).await;
     assert_eq!(outcomes.iter().filter(|outcome| outcome.is_ok()).count(), 1);
 }
 
@@ -273,7 +277,7 @@ async fn what_was_looked_at_is_remembered_until_it_is_due_or_gone() {
     state.note_reads(&BTreeSet::new(), &BTreeSet::from([second.address.clone()]), at(8)).unwrap();
     let reads = state.load_all().unwrap().reads;
     assert_eq!(reads, [(first.address.clone(), at(7))].into(), "what is due was never looked at");
-    state.erase(first.clone(), version).await.unwrap();
+    state.erase(known(&first, version)).await.unwrap();
     state.note_reads(&BTreeSet::from([second.address.clone()]), &BTreeSet::new(), at(9)).unwrap();
     assert_eq!(state.load_all().unwrap().reads, [(second.address.clone(), at(9))].into());
 }

@@ -12,7 +12,7 @@ use purlin::execute::{Journal, JournalError};
 use purlin::model::data::Texts;
 use purlin::model::{
     Diagnostics, DriverError, ErrorKind, ObjectState, PlanRequest, PlanResponse, Provider, Record, RecordedObject,
-    Schema, Value, Version,
+    Schema, Stored, Value, Version,
 };
 use purlin::store::memory::MemoryJournal;
 
@@ -208,7 +208,7 @@ impl Journal for TapedJournal {
         .boxed()
     }
 
-    fn record(&self, record: Arc<Record>, base: Version) -> BoxFuture<'_, Result<Version, JournalError>> {
+    fn record(&self, record: Arc<Record>, base: Stored) -> BoxFuture<'_, Result<Version, JournalError>> {
         async move {
             self.tape.note(format!("  record {}{}", record.address, status(&record)));
             self.inner.record(record, base).await
@@ -216,12 +216,12 @@ impl Journal for TapedJournal {
         .boxed()
     }
 
-    fn erase(&self, record: Arc<Record>, base: Version) -> BoxFuture<'_, Result<(), JournalError>> {
+    fn erase(&self, base: Stored) -> BoxFuture<'_, Result<(), JournalError>> {
         async move {
-            let address = record.address.to_string();
+            let address = base.record.address.to_string();
             self.tape.note(format!("  erase {address}"));
             self.marks.lock().unwrap().remove(&address);
-            self.inner.erase(record, base).await
+            self.inner.erase(base).await
         }
         .boxed()
     }
