@@ -16,6 +16,7 @@ pub mod recover;
 pub mod run;
 mod step;
 mod takeover;
+mod uncalled;
 
 pub use consult::{Consulted, Unmanaged, import, plan};
 pub use engine::{Engine, Limits};

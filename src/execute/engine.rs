@@ -7,6 +7,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use tokio::sync::Semaphore;
 
+use super::uncalled::Uncalled;
 use crate::driver::hook::{HookRunner, NoHooks};
 use crate::driver::{CallContext, Driver, Registry, Warnings};
 use crate::execute::Journal;
@@ -48,6 +49,8 @@ pub struct Engine {
     pub limits: Limits,
     /// Who we are, for intents.
     pub holder: Holder,
+    /// What was intended here, perhaps, and not called.
+    pub(crate) uncalled: Uncalled,
     slots: Slots,
 }
 
@@ -92,7 +95,17 @@ impl Engine {
             by_driver: slots_by_driver(&drivers),
             by_settings: Mutex::default(),
         };
-        Self { drivers, journal, clock, random, hooks: Arc::new(NoHooks), limits, holder, slots }
+        Self {
+            drivers,
+            journal,
+            clock,
+            random,
+            hooks: Arc::new(NoHooks),
+            limits,
+            holder,
+            uncalled: Uncalled::default(),
+            slots,
+        }
     }
 
     /// The same, running hooks in some way.

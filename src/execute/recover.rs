@@ -47,7 +47,7 @@ pub enum Recovery {
 enum Meaning {
     /// Another process may still carry it out until then.
     Busy(Timestamp),
-    /// The record proves that no call was made.
+    /// No call was made: the record proves it, or this process knows it of its own.
     NeverCalled,
     /// A create of an object that nobody wants now; it waits for its Resource to come back.
     Unwanted,
@@ -73,7 +73,12 @@ fn meaning(
     instance: Option<&Instance>,
     may_run_until: Option<Timestamp>,
     create_recovery: CreateRecovery,
+    is_uncalled: bool,
 ) -> Meaning {
+    let finishes = intent.operation == Operation::Destroy && instance.is_none();
+    if is_uncalled && !finishes {
+        return Meaning::NeverCalled;
+    }
     if let Some(until) = may_run_until {
         return Meaning::Busy(until);
     }
@@ -86,7 +91,7 @@ fn meaning(
             CreateRecovery::Find => Meaning::Find,
             CreateRecovery::Unknown => Meaning::AskPerson,
         },
-        Operation::Destroy if instance.is_none() => Meaning::FinishDestroy,
+        Operation::Destroy if finishes => Meaning::FinishDestroy,
         Operation::Destroy => Meaning::ReadDestroyed,
         Operation::Record => Meaning::HooksCut,
         _ => Meaning::ReadUpdated,
@@ -154,7 +159,8 @@ impl Attempt<'_> {
         let latest = after(intent.deadline, engine.limits.lease_duration);
         let may_run_until = (holder == HolderState::Unknown && engine.clock.now() < latest).then_some(latest);
         let recovery = self.driver.create_recovery();
-        match meaning(&self.stored.record, intent, self.instance, may_run_until, recovery) {
+        let is_uncalled = engine.uncalled.contains(&self.stored.record);
+        match meaning(&self.stored.record, intent, self.instance, may_run_until, recovery, is_uncalled) {
             Meaning::Busy(until) => {
                 let message = format!(
                     "another process started to {} this object at {} and may still do so until {until}",
@@ -163,7 +169,7 @@ impl Attempt<'_> {
                 );
                 Recovery::Held(Held { reason: Reason::OperationInProgress, message }, Some(until))
             }
-            Meaning::NeverCalled => self.forget_intent_of_nothing().await,
+            Meaning::NeverCalled => self.take_back().await,
             Meaning::Unwanted => {
                 let message =
                     "its creation was cut off and its Resource is gone; it is settled when the Resource is back";
@@ -191,7 +197,11 @@ impl Attempt<'_> {
         Secrets::of(planned.chain(objects.map(|object| &object.value)).chain(self.read()))
     }
 
-    async fn forget_intent_of_nothing(&self) -> Recovery {
+    /// The record as it was before the intent: of a first create there was none.
+    async fn take_back(&self) -> Recovery {
+        if self.stored.record.has_objects() || self.intent.epoch > 1 {
+            return self.restore().await;
+        }
         match self.engine.journal.erase(self.stored.clone()).await {
             Ok(()) => Recovery::Erased,
             Err(error) => self.later(&error.into()),
@@ -262,16 +272,20 @@ impl Attempt<'_> {
 
     /// What was found is the new object. Otherwise none was made, and what was deposed for it is current again.
     async fn adopt_or_restore(&self, _planned: &PlannedObject, object: Option<ObjectState>) -> Recovery {
-        let Some(object) = object else {
-            let mut record = self.stored.record.as_ref().clone();
-            record.intent = None;
-            if let Some(old) = self.intent.deposed.and_then(|key| record.deposed.remove(&key)) {
-                record.current = Some(super::step::with_wait(old, false));
-            }
-            return self.write(record).await;
-        };
+        let Some(object) = object else { return self.restore().await };
         // It is what somebody names or a driver finds, and not what a call has promised: the next plan compares it.
         self.settle(ApplyResponse { object: Some(object), found: true, ..ApplyResponse::default() }).await
+    }
+
+    /// Nothing was done: the intent is closed, and what a create deposed is current again.
+    async fn restore(&self) -> Recovery {
+        let mut record = self.stored.record.as_ref().clone();
+        record.intent = None;
+        let deposed = self.intent.deposed.filter(|_| self.intent.operation == Operation::Create);
+        if let Some(old) = deposed.and_then(|key| record.deposed.remove(&key)) {
+            record.current = Some(super::step::with_wait(old, false));
+        }
+        self.write(record).await
     }
 
     /// An update cannot be told from its absence, but the object can be read; the next plan goes on from there.

@@ -274,8 +274,12 @@ impl StepTask {
         }));
         let record = Arc::new(record);
         let base = self.stored.as_ref().map(|stored| stored.version);
-        let version = self.engine.journal.intend(Arc::clone(&record), base).await?;
-        Ok(Stored { record, version })
+        let intended = self.engine.journal.intend(Arc::clone(&record), base).await;
+        match &intended {
+            Ok(_) => self.engine.uncalled.forget(&record),
+            Err(_) => self.engine.uncalled.add(&record),
+        }
+        Ok(Stored { record, version: intended? })
     }
 }
 

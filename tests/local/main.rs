@@ -14,3 +14,4 @@ mod documents;
 mod plugins;
 mod installing;
 mod tidy;
+mod own_process;
