@@ -81,6 +81,9 @@ pub enum ControllerError {
     /// The stop did not wait for all running calls.
     #[error("stopped before all running calls had ended; the next start settles them")]
     CutOff,
+    /// Records could not be written until the end.
+    #[error("stopped before the results of {0} calls could be recorded; the log names the objects")]
+    Lost(usize),
 }
 
 /// Runs until `shutdown`, then until all running calls are recorded.
@@ -175,6 +178,7 @@ pub async fn run(options: Options, shutdown: Shutdown) -> Result<(), ControllerE
     tracing::info!(version = env!("CARGO_PKG_VERSION"), namespace = options.namespace, "controller started");
     let drained = supervise::supervise(&context, opened, &readiness, &give_up, options.grace).await;
 
+    let lost = context.journal.report_lost();
     providers.close().await;
     // Everything that ran is recorded, so others may take over; the last status is written meanwhile.
     drop(context);
@@ -190,7 +194,16 @@ pub async fn run(options: Options, shutdown: Shutdown) -> Result<(), ControllerE
     }
     background.shutdown().await;
     tracing::info!(drained, "controller stopped");
-    if drained { Ok(()) } else { Err(ControllerError::CutOff) }
+    outcome(lost, drained)
+}
+
+/// What the end of the process says of the calls that it made.
+fn outcome(lost: usize, drained: bool) -> Result<(), ControllerError> {
+    match (lost, drained) {
+        (0, true) => Ok(()),
+        (0, false) => Err(ControllerError::CutOff),
+        (lost, _) => Err(ControllerError::Lost(lost)),
+    }
 }
 
 /// How providers are installed: as the environment says. Each has a folder of its own to run in, and reaches no other.

@@ -17,6 +17,7 @@ pub mod run;
 mod step;
 mod takeover;
 mod uncalled;
+mod under_way;
 
 pub use consult::{Consulted, Unmanaged, import, plan};
 pub use engine::{Engine, Limits};

@@ -52,7 +52,9 @@ impl<'a> StepEvent<'a> {
     pub fn new(progress: &'a Progress) -> Self {
         let (event, error) = match &progress.kind {
             // Hooks and warnings are told as diagnostics.
-            ProgressKind::Started | ProgressKind::Hook(_) | ProgressKind::Warning(_) => ("started", None),
+            ProgressKind::Started | ProgressKind::Hook(_) | ProgressKind::Warning(_) | ProgressKind::Delayed(_) => {
+                ("started", None)
+            }
             ProgressKind::Finished => ("finished", None),
             ProgressKind::Failed { message, .. } => ("failed", Some(message.clone())),
             ProgressKind::Skipped { because_of } => {

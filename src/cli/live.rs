@@ -41,7 +41,7 @@ impl Live {
             self.running.insert(progress.step.clone(), progress.at);
             return;
         }
-        if matches!(progress.kind, ProgressKind::Hook(_) | ProgressKind::Warning(_)) {
+        if matches!(progress.kind, ProgressKind::Hook(_) | ProgressKind::Warning(_) | ProgressKind::Delayed(_)) {
             return self.pending.push(line);
         }
         self.running.remove(&progress.step);

@@ -66,9 +66,9 @@ impl Reporter {
         matches!(self.sink, Sink::Live(_))
     }
 
-    /// Whether something is to be told: what drivers warn of only once.
+    /// Whether something is to be told: what drivers warn of, and why a step lasts, only once.
     pub fn is_news(&mut self, diagnostic: &Diagnostic) -> bool {
-        diagnostic.reason != Reason::ProviderWarning
+        !matches!(diagnostic.reason, Reason::ProviderWarning | Reason::RecordNotWritten | Reason::TimeLimitExceeded)
             || self.warned.insert((diagnostic.address.clone(), diagnostic.summary.clone()))
     }
 
@@ -88,7 +88,9 @@ impl Reporter {
     /// Tells about one event. The records are those after it.
     pub fn event(&mut self, progress: &Progress, records: &Recorded) {
         count(&mut self.summary, progress);
-        if matches!(&progress.kind, ProgressKind::Warning(warning) if !self.is_news(warning)) {
+        if let ProgressKind::Warning(told) | ProgressKind::Delayed(told) = &progress.kind
+            && !self.is_news(told)
+        {
             return;
         }
         if let Sink::Json(out) = &mut self.sink {
@@ -98,7 +100,9 @@ impl Reporter {
                         warning(&progress.step, note).map(|warning| json::line(out, &DiagnosticEvent::new(&warning)));
                     drop(told);
                 }
-                ProgressKind::Warning(warning) => drop(json::line(out, &DiagnosticEvent::new(warning))),
+                ProgressKind::Warning(told) | ProgressKind::Delayed(told) => {
+                    drop(json::line(out, &DiagnosticEvent::new(told)));
+                }
                 _ => drop(json::line(out, &StepEvent::new(progress))),
             }
             return;
@@ -155,7 +159,7 @@ impl Reporter {
                 self.started.insert(progress.step.clone(), progress.at);
                 Duration::ZERO
             }
-            ProgressKind::Hook(_) | ProgressKind::Warning(_) => Duration::ZERO,
+            ProgressKind::Hook(_) | ProgressKind::Warning(_) | ProgressKind::Delayed(_) => Duration::ZERO,
             _ => self.started.remove(&progress.step).map_or(Duration::ZERO, |since| elapsed(since, progress.at)),
         }
     }
@@ -172,7 +176,7 @@ impl Reporter {
                 let told = if note.message.is_empty() { String::new() } else { format!(": {}", note.message) };
                 format!("{name}: hook `{}` {state}{told}", note.hook)
             }
-            ProgressKind::Warning(warning) => {
+            ProgressKind::Warning(warning) | ProgressKind::Delayed(warning) => {
                 format!("{name}: {}: {}", self.paint.warning("warning"), warning.message())
             }
             ProgressKind::Finished => match made_id(step, records) {
@@ -240,7 +244,7 @@ fn count(summary: &mut Summary, progress: &Progress) {
         (ProgressKind::Finished, Operation::Create) => summary.created += 1,
         (ProgressKind::Finished, Operation::Update) => summary.updated += 1,
         (ProgressKind::Finished, Operation::Destroy) => summary.destroyed += 1,
-        (ProgressKind::Started | ProgressKind::Hook(_) | ProgressKind::Warning(_), _)
+        (ProgressKind::Started | ProgressKind::Hook(_) | ProgressKind::Warning(_) | ProgressKind::Delayed(_), _)
         | (_, Operation::Record | Operation::Forget | Operation::Read) => {}
     }
 }

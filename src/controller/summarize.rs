@@ -19,7 +19,7 @@ use super::metrics::ObjectState;
 use crate::api::conditions::{ConditionType, condition, merge};
 use crate::api::{Deposed, EffectiveLifecycle, Pending, ResourceStatus};
 use crate::load::Instance;
-use crate::model::{Action, Address, Change, Operation, Reading, Reason, Record, Step, Value};
+use crate::model::{Action, Address, Change, Operation, Reading, Reason, Record, Step};
 use crate::plan;
 
 use self::verdict::{Class, Verdict};
@@ -42,6 +42,13 @@ pub enum StepState {
     Waiting,
     /// It runs.
     Running,
+    /// It runs, and this is why it lasts.
+    Delayed {
+        /// The condition reason.
+        reason: Reason,
+        /// One line.
+        message: String,
+    },
     /// It did what it was to do.
     Finished,
     /// It did not.
@@ -55,6 +62,13 @@ pub enum StepState {
     },
     /// It never started, because of the failed step named.
     Skipped(Option<Step>),
+}
+
+impl StepState {
+    /// Whether something more is to be heard of it.
+    pub fn is_open(&self) -> bool {
+        matches!(self, Self::Waiting | Self::Running | Self::Delayed { .. })
+    }
 }
 
 /// All that is known about one object.
@@ -123,7 +137,7 @@ pub fn summarize(situation: &Situation<'_>) -> Summary {
     let mut status = ResourceStatus {
         observed_generation: considered,
         conditions,
-        id: current.and_then(|object| visible_id(&object.value)),
+        id: current.and_then(|object| object.visible_id()).map(cut),
         attributes: serde_json::Map::new(),
         lifecycle: lifecycle(situation),
         dependencies: names(situation.wants.iter()),
@@ -289,7 +303,7 @@ fn deposed(situation: &Situation<'_>) -> Vec<Deposed> {
         .map(|(key, object)| Deposed {
             instance: record.address.key.to_string(),
             key: key.to_string(),
-            id: visible_id(&object.value).unwrap_or_default(),
+            id: object.visible_id().map(cut).unwrap_or_default(),
             waiting_for: leftover(*key).map(|change| names(change.waiting_for.iter())).unwrap_or_default(),
         })
         .collect()
@@ -343,14 +357,6 @@ fn names<'a>(addresses: impl Iterator<Item = &'a Address> + 'a) -> Vec<String> {
     names.sort();
     names.dedup();
     names
-}
-
-/// The id, unless it is sensitive.
-fn visible_id(object: &Value) -> Option<String> {
-    match object.get("id") {
-        Some(Value::String(id)) if !matches!(object, Value::Sensitive(_)) => Some(cut(id)),
-        _ => None,
-    }
 }
 
 /// A text of bearable length.

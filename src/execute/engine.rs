@@ -8,6 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 use tokio::sync::Semaphore;
 
 use super::uncalled::Uncalled;
+use super::under_way::UnderWay;
 use crate::driver::hook::{HookRunner, NoHooks};
 use crate::driver::{CallContext, Driver, Registry, Warnings};
 use crate::execute::Journal;
@@ -51,6 +52,8 @@ pub struct Engine {
     pub holder: Holder,
     /// What was intended here, perhaps, and not called.
     pub(crate) uncalled: Uncalled,
+    /// The steps that run.
+    pub(crate) under_way: UnderWay,
     slots: Slots,
 }
 
@@ -104,6 +107,7 @@ impl Engine {
             limits,
             holder,
             uncalled: Uncalled::default(),
+            under_way: UnderWay::default(),
             slots,
         }
     }

@@ -26,8 +26,8 @@ pub enum JournalError {
 }
 
 /// Keeps records with compare-and-swap. A success is durable. Implementations retry what is transient themselves;
-/// after a call has run they are expected to keep trying for as long as the process may live, since the result of
-/// a call must not be lost.
+/// after a call has run they are expected to keep trying for as long as the process may live, also when the store refuses, since the
+/// result of a call must not be lost.
 pub trait Journal: Send + Sync {
     /// Makes an intent durable before a call, or adopts a record for a Resource (then it holds no intent). `base` is
     /// `None` when the object has no record yet: then the record is created. In a cluster the finalizer and the
@@ -38,6 +38,11 @@ pub trait Journal: Send + Sync {
     /// Writes the result of a step, and every other change of a record. `base` is what is recorded as far as the caller
     /// knows. A store whose versions also change when the record does not goes by [`Stored::is_still`].
     fn record(&self, record: Arc<Record>, base: Stored) -> BoxFuture<'_, Result<Version, JournalError>>;
+
+    /// Why what `record` was asked to write is not durable yet, as far as that is known: it is tried again meanwhile.
+    fn trouble(&self, _record: &Record) -> Option<String> {
+        None
+    }
 
     /// Removes a record that holds nothing any more: in a cluster finalizer and annotation go first, then the record.
     /// `base` as for `record`.

@@ -25,6 +25,8 @@ pub enum ProgressKind {
     Hook(HookNote),
     /// The driver warns of something that the step did, before the step ends.
     Warning(Diagnostic),
+    /// The step goes on, and this is why it lasts.
+    Delayed(Diagnostic),
     /// It did what it was to do.
     Finished,
     /// It did not.

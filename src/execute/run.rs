@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use futures::FutureExt;
 use petgraph::graph::NodeIndex;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 
@@ -15,10 +16,13 @@ use self::batch::Batch;
 use super::failure::Failure;
 use super::publish;
 use super::step::{Fate, StepEnd};
+use super::under_way::News;
 use crate::execute::{Engine, JournalError, Progress, ProgressKind};
 use crate::graph::{ActionGraph, Outcome};
 use crate::load::{Config, Expansion, Family, Instance};
-use crate::model::{Address, Operation, ProviderUse, Reading, Record, Recorded, RecordedObject, Step, Value};
+use crate::model::{
+    Address, Diagnostic, Operation, ProviderUse, Reading, Record, Recorded, RecordedObject, Step, Value,
+};
 use crate::plan::{Plan, RunningStep};
 
 /// Walks graphs. Several may be under way, of components that do not touch each other.
@@ -33,6 +37,9 @@ pub struct Run {
     ready: VecDeque<(u64, NodeIndex)>,
     running: BTreeMap<Step, Running>,
     tasks: JoinSet<Ended>,
+    /// What running steps have to say.
+    news: UnboundedReceiver<(Step, News)>,
+    to_us: UnboundedSender<(Step, News)>,
     events: VecDeque<Progress>,
     /// Names of objects that a plan is being made for: none of their steps starts meanwhile.
     paused: BTreeSet<Arc<str>>,
@@ -83,6 +90,8 @@ struct Running {
     batch: Option<(u64, NodeIndex)>,
     planned: Option<Value>,
     recorded: Option<Arc<RecordedObject>>,
+    /// It only waits, and holds no place.
+    placeless: bool,
 }
 
 enum Ended {
@@ -102,6 +111,7 @@ impl Ended {
 impl Run {
     /// A run with nothing to do, over the records of one namespace.
     pub fn new(engine: Arc<Engine>, records: Recorded) -> Self {
+        let (to_us, news) = unbounded_channel();
         Self {
             engine,
             records,
@@ -111,6 +121,8 @@ impl Run {
             ready: VecDeque::new(),
             running: BTreeMap::new(),
             tasks: JoinSet::new(),
+            news,
+            to_us,
             events: VecDeque::new(),
             paused: BTreeSet::new(),
             held_back: Vec::new(),
@@ -258,6 +270,7 @@ impl Run {
                 // In this order, so that the same run goes the same way each time.
                 biased;
                 Some(ended) = self.tasks.join_next() => self.take(ended),
+                Some((step, news)) = self.news.recv() => self.hear(step, news),
                 // A place is free again in a pool that was full. It is taken, or lost to another run, next round.
                 () = any_free(full) => {}
             }
@@ -317,7 +330,7 @@ impl Run {
         let mut full: Vec<Arc<Semaphore>> = Vec::new();
         let mut waiting = VecDeque::new();
         while let Some((id, node)) = self.ready.pop_front() {
-            if self.running.len() >= self.engine.limits.per_namespace {
+            if self.running.values().filter(|running| !running.placeless).count() >= self.engine.limits.per_namespace {
                 waiting.push_back((id, node));
                 break;
             }
@@ -348,8 +361,10 @@ impl Run {
         let task = batch.task(&self.engine, &step, &Known { records: &self.records, readings: &self.readings });
         let (planned, recorded) = batch.outlook(&step);
         let seen = batch.seen(&step);
-        self.running.insert(step.clone(), Running { seen, batch: Some((id, node)), planned, recorded });
+        let running = Running { seen, batch: Some((id, node)), planned, recorded, placeless: false };
+        self.running.insert(step.clone(), running);
         self.push(step.clone(), ProgressKind::Started);
+        let attendance = self.engine.under_way.begin(&task.namespace, &step, self.to_us.clone(), places);
         self.tasks.spawn(async move {
             let end = AssertUnwindSafe(task.run()).catch_unwind().await;
             // A panic leaves the intent open, so the object is held until recovery has settled it.
@@ -360,8 +375,8 @@ impl Run {
                 notes: Vec::new(),
                 warnings: Vec::new(),
             });
-            // Given back here, not when the end is taken: whoever takes it may be planning, and wait for a place.
-            drop(places);
+            // The places are given back here, not when the end is taken: whoever takes it may be planning, and wait for one.
+            drop(attendance);
             Ended::Step(Box::new(end))
         });
     }
@@ -376,6 +391,18 @@ impl Run {
                 tracing::warn!(%address, %error, "an empty record could not be removed");
             }
             Err(error) => tracing::error!(%error, "a task of a run was lost"),
+        }
+    }
+
+    /// Of a step that has ended meanwhile nothing more is told.
+    fn hear(&mut self, step: Step, news: News) {
+        let Some(running) = self.running.get_mut(&step) else { return };
+        match news {
+            News::Placeless => running.placeless = true,
+            News::Delayed(delay) => {
+                let why = Diagnostic::warning(&step.address, delay.reason, delay.message);
+                self.push(step, ProgressKind::Delayed(why));
+            }
         }
     }
 

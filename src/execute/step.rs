@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::engine::{Call, after, service_account};
+use super::under_way::Delay;
 use super::{mask, publish};
 use crate::driver::{ApplyRequest, ApplyResponse, CallContext, Driver, Warnings};
 use crate::execute::failure::{Failure, below_config, told};
@@ -320,7 +321,14 @@ pub(crate) fn settled(before: &Stored, response: ApplyResponse) -> Result<ApplyR
 /// Writes what a step came to. When even that fails the intent stays open, and recovery settles it.
 pub(crate) async fn write_result(engine: &Engine, before: &Stored, record: Record) -> Result<Stored, Unfinished> {
     let record = Arc::new(record);
-    match engine.journal.record(Arc::clone(&record), before.clone()).await {
+    let written = engine.journal.record(Arc::clone(&record), before.clone());
+    let why = || {
+        let known = engine.journal.trouble(&record).unwrap_or_else(|| "the store has not answered".to_owned());
+        let message =
+            format!("the call has ended, and its result is not recorded yet: {known}; it is kept and tried again");
+        Delay { reason: Reason::RecordNotWritten, message }
+    };
+    match engine.under_way.wait(&record, written, why).await {
         Ok(version) => Ok(Stored { record, version }),
         Err(error) => Err(Unfinished { fate: Fate::Kept(before.clone()), failure: lost_result(error) }),
     }

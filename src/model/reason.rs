@@ -89,7 +89,9 @@ reasons! {
     CreateOutcomeUnknown,
     /// An earlier operation of another process is still open.
     OperationInProgress,
-    /// The record could not be written, so nothing more is done about the object. It is tried again with back-off.
+    /// The call takes longer than its limit. Purlin waits for its answer: nothing else is done about the object.
+    TimeLimitExceeded,
+    /// The record could not be written, so nothing more is done about the object. It is tried again.
     RecordNotWritten,
     /// The Resource says that it has a record, and there is none.
     RecordMissing,

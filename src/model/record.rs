@@ -115,6 +115,14 @@ impl RecordedObject {
         self.provider_config.is_empty() || *self.provider_config == *configuration
     }
 
+    /// The `id` attribute, when it is a known text and not sensitive.
+    pub fn visible_id(&self) -> Option<&str> {
+        match self.value.get("id") {
+            Some(Value::String(id)) if !matches!(self.value, Value::Sensitive(_)) => Some(id),
+            _ => None,
+        }
+    }
+
     /// The `id` attribute, when it is a known text.
     pub fn id(&self) -> Option<&str> {
         self.value.get("id").and_then(Value::as_str)

@@ -14,13 +14,15 @@ mod marks;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
 
 use futures::future::BoxFuture;
 use tracing::debug;
 
 use crate::execute::{Journal, JournalError};
 use crate::model::{Address, InstanceKey, Operation, Record, Stored, Version};
+use crate::process::lock;
 use crate::store::secrets::{Failure, Patience, Secrets};
 
 pub use marks::{FINALIZER, Marked, RECORD_ANNOTATION, ResourceMeta};
@@ -47,13 +49,66 @@ pub struct ClusterJournal {
     marks: Marks,
     view: Arc<dyn ResourceView>,
     households: Households,
+    /// Results that are being written, with what the last attempt came to.
+    unstored: Mutex<BTreeMap<(Arc<str>, Address), Unstored>>,
+}
+
+/// A result that is not stored yet.
+#[derive(Clone, Debug)]
+struct Unstored {
+    record: Arc<Record>,
+    trouble: String,
 }
 
 impl ClusterJournal {
     /// A journal over the given Secrets.
     pub fn new(secrets: Secrets, view: Arc<dyn ResourceView>) -> Self {
         let marks = Marks::new(secrets.caller().clone());
-        Self { secrets, marks, view, households: Households::default() }
+        Self { secrets, marks, view, households: Households::default(), unstored: Mutex::default() }
+    }
+
+    /// Says of each result that could not be stored what is lost with this process, and counts them. To be called when
+    /// no step runs any more, and nothing is written.
+    pub fn report_lost(&self) -> usize {
+        let lost = std::mem::take(&mut *lock(&self.unstored));
+        for Unstored { record, trouble } in lost.values() {
+            let id = record.current.as_ref().and_then(|object| object.visible_id());
+            tracing::error!(
+                namespace = &*record.namespace, address = %record.address, id,
+                "the result of the last call about this object is lost, since its record could not be written: {trouble} \
+                 (the next start settles the open operation; an object that was made has the id given here)"
+            );
+        }
+        lost.len()
+    }
+
+    /// Writes the result of the operation that is open in `base`, for as long as it takes. A refusal may pass as well: a
+    /// policy, a quota or a proxy is corrected.
+    async fn keep(&self, record: &Arc<Record>, base: &Stored) -> Result<Version, Failure> {
+        let whose = (record.namespace.clone(), record.address.clone());
+        let trouble = "the API server has not answered".to_owned();
+        lock(&self.unstored).insert(whose.clone(), Unstored { record: record.clone(), trouble });
+        loop {
+            let refusal = match self.secrets.replace(record, base, Patience::UntilStopped).await {
+                Err(Failure::Refused(message) | Failure::Unprocessable(message)) => message,
+                // It stays what is lost.
+                Err(Failure::Unavailable(message)) => return Err(Failure::Unavailable(message)),
+                done => {
+                    lock(&self.unstored).remove(&whose);
+                    return done;
+                }
+            };
+            tracing::error!(
+                namespace = &*record.namespace, address = %record.address,
+                "the API server refuses the record of a call that has ended; it is kept and tried again: {refusal}"
+            );
+            if let Some(unstored) = lock(&self.unstored).get_mut(&whose) {
+                unstored.trouble = format!("the API server refuses it: {refusal}");
+            }
+            if !self.secrets.caller().pause().await {
+                return Err(Failure::Unavailable(refusal));
+            }
+        }
     }
 
     /// The Secrets, for reading.
@@ -224,9 +279,18 @@ impl Journal for ClusterJournal {
 
     fn record(&self, record: Arc<Record>, base: Stored) -> BoxFuture<'_, Result<Version, JournalError>> {
         Box::pin(async move {
-            let outcome = self.secrets.replace(&record, &base, Patience::UntilStopped).await;
+            let outcome = match base.record.intent {
+                Some(_) => self.keep(&record, &base).await,
+                // What is refused is planned again.
+                None => self.secrets.replace(&record, &base, Patience::UntilStopped).await,
+            };
             outcome.map_err(|failure| told(&record, failure))
         })
+    }
+
+    fn trouble(&self, record: &Record) -> Option<String> {
+        let whose = (record.namespace.clone(), record.address.clone());
+        lock(&self.unstored).get(&whose).map(|unstored| unstored.trouble.clone())
     }
 
     fn erase(&self, base: Stored) -> BoxFuture<'_, Result<(), JournalError>> {

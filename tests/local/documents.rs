@@ -77,7 +77,10 @@ fn way_out(reason: Reason) -> &'static str {
         }
         Reason::NamespaceTerminating => "Nothing; the namespace goes.",
         Reason::RecordNotWritten => {
-            "See in the message why: no space on the disk, no right to write, or an API server that does not answer."
+            "See in the message why: no space on the disk, no right to write, or an API server that refuses or does not answer."
+        }
+        Reason::TimeLimitExceeded => {
+            "Wait, or see in the provider's log why it takes so long. `spec.timeouts` sets the limit."
         }
         Reason::NotConfined => {
             "Run the controller on nodes with Landlock, or give its Pod nothing that providers must not see."

@@ -262,8 +262,11 @@ impl Reconciler {
                 // The plan that follows the walk holds the object, and so starts the wait.
                 self.progressed = true;
             }
-            ProgressKind::Started | ProgressKind::Hook(_) | ProgressKind::Warning(_) | ProgressKind::Skipped { .. } => {
-            }
+            ProgressKind::Started
+            | ProgressKind::Hook(_)
+            | ProgressKind::Warning(_)
+            | ProgressKind::Delayed(_)
+            | ProgressKind::Skipped { .. } => {}
         }
         None
     }

@@ -142,6 +142,9 @@ impl NamespaceTask {
             ProgressKind::Started => self.step_started(&step, now),
             ProgressKind::Hook(note) => self.tell_hook(&step, note),
             ProgressKind::Warning(warning) => self.tell_advice(&step.address, &[&warning]),
+            ProgressKind::Delayed(why) => {
+                self.set_state(&step, StepState::Delayed { reason: why.reason, message: why.message() });
+            }
             ProgressKind::Finished => self.step_ended(&step, StepState::Finished, now),
             ProgressKind::Failed { reason, message, retryable } => {
                 self.step_ended(&step, StepState::Failed { reason, message, retryable }, now);

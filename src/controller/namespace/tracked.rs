@@ -120,7 +120,7 @@ impl Tracked {
 
     /// Notes how far a step is.
     pub(super) fn set(&mut self, step: &Step, state: StepState) {
-        let ended = !matches!(state, StepState::Waiting | StepState::Running);
+        let ended = !state.is_open();
         let failed = matches!(state, StepState::Failed { .. });
         let comes_again = ended && self.again.remove(step).is_some() && !failed;
         self.steps.insert(step.clone(), if comes_again { StepState::Waiting } else { state });
@@ -143,12 +143,12 @@ impl Tracked {
 
     /// Whether nothing more will be heard of a step.
     pub(super) fn is_over(&self, step: &Step) -> bool {
-        !matches!(self.steps.get(step), Some(StepState::Waiting | StepState::Running))
+        !self.steps.get(step).is_some_and(StepState::is_open)
     }
 
     /// Whether a step waits or runs.
     pub(super) fn is_open(&self) -> bool {
-        self.steps.values().any(|state| matches!(state, StepState::Waiting | StepState::Running))
+        self.steps.values().any(StepState::is_open)
     }
 
     /// Whether there is anything to tell of it: it was planned, or its record stands for it.

@@ -107,8 +107,7 @@ impl<'a> Judged<'a> {
         let mut judged = Self { wanted: Vec::new(), others: Vec::new(), is_active: false };
         for member in family.members {
             let (object, rest) = verdict::judge(&member.situation);
-            let open = |state: &StepState| matches!(state, StepState::Running | StepState::Waiting);
-            judged.is_active |= member.situation.steps.values().any(open);
+            judged.is_active |= member.situation.steps.values().any(StepState::is_open);
             // What is being deleted goes as a whole.
             let list = if member.wanted || family.resource.deleting { &mut judged.wanted } else { &mut judged.others };
             list.push((member.address, object));

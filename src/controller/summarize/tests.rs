@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use super::*;
-use crate::model::{Drift, Path, RecordedObject, ReplaceOrder};
+use crate::model::{Drift, Path, RecordedObject, ReplaceOrder, Value};
 
 fn instance() -> Instance {
     Instance {
@@ -57,6 +57,18 @@ fn drift_that_stays_is_a_condition_and_only_a_missing_object_is_not_ready() {
     assert!(tells(&correcting).contains("Drifted=True Drifted"));
     let corrected = drifted(changed, Action::Update).at(Operation::Update, StepState::Finished).sum(1);
     assert_eq!(tells(&corrected), "Ready=True Available, Synced=True Available");
+}
+
+#[test]
+fn a_step_that_lasts_says_why_and_is_told_once_if_that_is_trouble() {
+    let late = || StepState::Delayed { reason: Reason::TimeLimitExceeded, message: "takes longer than 30m".into() };
+    let told = case(Action::Create).at(Operation::Create, late()).sum(1);
+    let reasons: Vec<_> = told.status.conditions.iter().map(|c| (c.type_.as_str(), c.reason.as_str())).collect();
+    let expected = ["Ready", "Synced", "Reconciling"].map(|kind| (kind, "TimeLimitExceeded"));
+    assert_eq!(reasons, expected);
+    assert_eq!((told.notes.len(), told.notes[0].reason), (1, "TimeLimitExceeded"));
+    let again = case(Action::Create).at(Operation::Create, late()).then(&told).sum(2);
+    assert!(again.notes.is_empty());
 }
 
 struct Case {

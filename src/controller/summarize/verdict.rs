@@ -96,6 +96,12 @@ fn of_steps(situation: &Situation<'_>, steps: &Steps<StepState>) -> Option<Verdi
             _ => None,
         })
     };
+    let delayed = || {
+        steps.values().find_map(|state| match state {
+            StepState::Delayed { reason, message } => Some(delayed(*reason, message)),
+            _ => None,
+        })
+    };
     let running = || {
         let step = steps.iter().find(|(_, state)| **state == StepState::Running)?.0;
         Some(Verdict::progressing(reason, doing(step)))
@@ -104,7 +110,13 @@ fn of_steps(situation: &Situation<'_>, steps: &Steps<StepState>) -> Option<Verdi
         let step = steps.iter().find(|(_, state)| **state == StepState::Waiting)?.0;
         Some(Verdict::progressing(reason, waits(step, situation.waiting_for)))
     };
-    failed.or_else(skipped).or_else(running).or_else(waiting)
+    failed.or_else(delayed).or_else(skipped).or_else(running).or_else(waiting)
+}
+
+/// The step goes on. What only takes its time is no trouble.
+fn delayed(reason: Reason, message: &str) -> Verdict {
+    let is_error = reason != Reason::Progressing;
+    Verdict { is_error, ..Verdict::progressing(reason, message) }
 }
 
 fn of_change(situation: &Situation<'_>) -> Verdict {

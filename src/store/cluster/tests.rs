@@ -36,7 +36,7 @@ struct Scene {
     server: Shared,
     journal: ClusterJournal,
     view: Arc<View>,
-    _stop: watch::Sender<bool>,
+    stop: watch::Sender<bool>,
 }
 
 const PATH: &str = "/apis/purlin.dev/v1alpha1/namespaces/shop/resources/web";
@@ -49,7 +49,7 @@ fn scene() -> Scene {
     *view.metadata.lock().unwrap() = Some(ResourceMeta { uid: "u1".into(), ..ResourceMeta::default() });
     let object = json!({"metadata": {"name": "web", "uid": "u1"}});
     server.lock().unwrap().put(PATH, object);
-    Scene { server, journal: ClusterJournal::new(secrets, view.clone()), view, _stop: stop }
+    Scene { server, journal: ClusterJournal::new(secrets, view.clone()), view, stop }
 }
 
 impl Scene {
@@ -169,6 +169,41 @@ async fn a_result_whose_answer_got_lost_is_recognised_though_the_metadata_has_ch
         touch_secrets(&scene);
     });
     assert!(written.unwrap() > version);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refused_result_is_kept_and_tried_until_it_is_stored() {
+    let scene = scene();
+    let intent = first_intent("web");
+    for code in [400, 413, 422] {
+        let version = scene.journal.intend(first_intent(&format!("web[{code}]")), None).await.unwrap();
+        let intent = first_intent(&format!("web[{code}]"));
+        scene.server.lock().unwrap().faults = [Fault::Code(code); 30].into();
+        let record = with_object(&intent);
+        let (written, trouble) = tokio::join!(scene.journal.record(record.clone(), stored(&intent, version)), async {
+            tokio::time::sleep(std::time::Duration::from_mins(1)).await;
+            scene.journal.trouble(&record)
+        });
+        assert!(written.unwrap() > version, "{code}");
+        assert_eq!(trouble.as_deref(), Some("the API server refuses it: so it is"));
+        assert_eq!(scene.journal.trouble(&record), None);
+    }
+    assert_eq!((scene.journal.report_lost(), scene.journal.trouble(&intent)), (0, None));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_refused_until_the_process_ends_is_told_as_lost() {
+    let scene = scene();
+    let intent = first_intent("web");
+    let version = scene.journal.intend(intent.clone(), None).await.unwrap();
+    scene.server.lock().unwrap().faults = [Fault::Code(413); 1000].into();
+    let journal = &scene.journal;
+    let (written, ()) = tokio::join!(journal.record(with_object(&intent), stored(&intent, version)), async {
+        tokio::time::sleep(std::time::Duration::from_mins(1)).await;
+        scene.stop.send_replace(true);
+    });
+    assert!(matches!(written, Err(JournalError::Unavailable { .. })), "{written:?}");
+    assert_eq!((journal.report_lost(), journal.report_lost()), (1, 0));
 }
 
 #[tokio::test(start_paused = true)]

@@ -159,6 +159,11 @@ impl Caller {
         }
     }
 
+    /// The longest pause between two attempts. `false` when the process is to end.
+    pub(crate) async fn pause(&self) -> bool {
+        self.wait(self.with_jitter(LONGEST_PAUSE), Patience::UntilStopped).await
+    }
+
     async fn attempt<T: DeserializeOwned>(&self, request: &http::Request<Vec<u8>>) -> Result<T, Verdict> {
         // The semaphore is never closed.
         let _place = self.places.acquire().await;

@@ -73,7 +73,7 @@ impl Tape {
         let id = progress.step.id();
         self.is_announced(progress)?;
         match &progress.kind {
-            ProgressKind::Hook(_) | ProgressKind::Warning(_) => {}
+            ProgressKind::Hook(_) | ProgressKind::Warning(_) | ProgressKind::Delayed(_) => {}
             ProgressKind::Started if self.inherited.contains(&progress.step.address) => {}
             ProgressKind::Started => {
                 let early: Vec<&Node> = self
@@ -111,7 +111,9 @@ impl Tape {
 
     /// Events are about steps that the plan has named, under the same ids.
     fn is_announced(&mut self, progress: &Progress) -> Result<(), String> {
-        if !self.is_alone || matches!(progress.kind, ProgressKind::Hook(_) | ProgressKind::Warning(_)) {
+        if !self.is_alone
+            || matches!(progress.kind, ProgressKind::Hook(_) | ProgressKind::Warning(_) | ProgressKind::Delayed(_))
+        {
             return Ok(());
         }
         let told = serde_json::to_value(StepEvent::new(progress)).map_err(|error| error.to_string())?;

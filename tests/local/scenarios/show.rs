@@ -113,6 +113,7 @@ pub(super) fn progress(progress: &Progress) -> String {
             format!("{id}: hook {} {state}: {}", note.hook, note.message)
         }
         ProgressKind::Warning(warning) => format!("{id}: warning: {}", warning.message()),
+        ProgressKind::Delayed(why) => format!("{id}: delayed, {}: {}", why.reason, why.message()),
         ProgressKind::Finished => format!("{id}: finished"),
         ProgressKind::Failed { reason, message, retryable } => {
             let again = if *retryable { "" } else { ", for good" };
