@@ -6,7 +6,7 @@
 pub mod cluster;
 pub mod codec;
 #[cfg(test)]
-mod fake;
+pub(crate) mod fake;
 pub mod memory;
 pub mod secrets;
 pub mod sqlite;

@@ -27,6 +27,7 @@ use std::sync::Arc;
 
 use crate::load::{Config, Data, Instance};
 use crate::model::{Address, Stored, Value, Version, of_name};
+use crate::plan::Held;
 use crate::store::ResourceMeta;
 use crate::store::secrets::Family;
 
@@ -65,7 +66,7 @@ pub enum Event {
     /// A record is gone since the version.
     RecordDeleted(Address, Version),
     /// A record exists and cannot be read, for the reason given.
-    RecordUnreadable(Address, String),
+    RecordUnreadable(Address, Held),
     /// The index of a family exists in this form.
     FamilyApplied(Family),
     /// The index of a family is gone since the version.
@@ -122,7 +123,7 @@ pub struct Index {
     entries: BTreeMap<Arc<str>, Entry>,
     records: BTreeMap<Address, Stored>,
     /// Records that exist and cannot be read, with the reason.
-    unreadable: BTreeMap<Address, String>,
+    unreadable: BTreeMap<Address, Held>,
     families: KnownFamilies,
     links: Links,
     former: Former,
@@ -202,7 +203,7 @@ impl Index {
     }
 
     /// Records that exist and cannot be read, with the reason.
-    pub fn unreadable(&self) -> &BTreeMap<Address, String> {
+    pub fn unreadable(&self) -> &BTreeMap<Address, Held> {
         &self.unreadable
     }
 
@@ -236,7 +237,7 @@ impl Index {
             Event::ResourceDeleted(name) => self.resource_deleted(&name),
             Event::RecordApplied(stored) => self.record_applied(stored),
             Event::RecordDeleted(address, version) => self.record_deleted(&address, version),
-            Event::RecordUnreadable(address, message) => self.record_unreadable(address, message),
+            Event::RecordUnreadable(address, held) => self.record_unreadable(address, held),
             Event::FamilyApplied(family) => self.wake_for_family(|families| families.applied(family)),
             Event::FamilyDeleted(name, version) => self.wake_for_family(|families| families.deleted(name, version)),
             Event::FamilyUnreadable(name, why) => self.wake_for_family(|families| families.unreadable(name, why)),
@@ -482,12 +483,12 @@ impl Index {
         self.wake_with_neighbours(&address.name);
     }
 
-    fn record_unreadable(&mut self, address: Address, message: String) {
+    fn record_unreadable(&mut self, address: Address, held: Held) {
         if let Some(before) = &mut self.records_before {
             before.remove(&address);
         }
         self.wake_with_neighbours(&address.name);
-        self.unreadable.insert(address, message);
+        self.unreadable.insert(address, held);
     }
 
     fn record_deleted(&mut self, address: &Address, version: Version) {

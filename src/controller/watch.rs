@@ -1,12 +1,14 @@
 //! Watches: from the API server's streams to events of the world. Only compact forms are kept: an object is decoded as
 //! it arrives, and its JSON, managed fields and last-applied annotation are dropped with it.
 
+mod records;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::{Stream, StreamExt};
-use k8s_openapi::api::core::v1::{Namespace, Secret};
+use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{ApiResource, DynamicObject, ObjectMeta, PartialObjectMeta};
 use kube::runtime::WatchStreamExt;
 use kube::runtime::utils::Backoff;
@@ -21,8 +23,7 @@ use crate::api;
 use crate::load::{self, Interner};
 use crate::model::{Address, Diagnostic, Reason, Value, Version};
 use crate::process::{Gate, Random};
-use crate::store::secrets::{Decoded, FIELD_SELECTOR, LABEL_SELECTOR, Patience, Secrets, decode, is_family};
-use crate::store::{ResourceMeta, Strings};
+use crate::store::ResourceMeta;
 
 /// kubectl's copy of what was applied: no part of any desired state.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
@@ -131,41 +132,6 @@ impl Watch {
                 }
                 watcher::Event::InitDone => {
                     self.world.apply_to_all(only, &listed);
-                    gate.open();
-                }
-            }
-        }
-    }
-
-    /// Watches the records, which are all in the controller's own namespace. `serves` tells whose records count.
-    pub async fn records(self, api: Api<Secret>, secrets: Secrets, serves: impl Fn(&str) -> bool + Send, gate: Gate) {
-        let config = Config::default().fields(FIELD_SELECTOR).labels(LABEL_SELECTOR);
-        let mut stream = std::pin::pin!(self.events("records", watcher(api, config)));
-        let mut strings = Strings::default();
-        while let Some(event) = stream.next().await {
-            match event {
-                watcher::Event::Init => self.world.apply_to_all(None, &Event::RecordsRelisting),
-                watcher::Event::InitApply(secret) | watcher::Event::Apply(secret) => {
-                    if let Some((namespace, event)) = read_record(&secret, &secrets, &mut strings).await
-                        && serves(&namespace)
-                    {
-                        self.world.apply(&namespace, event);
-                    }
-                }
-                watcher::Event::Delete(secret) => {
-                    if let Some((namespace, address)) = whose(&secret)
-                        && serves(&namespace)
-                    {
-                        let version = version(&secret.metadata);
-                        let event = match is_family(&secret) {
-                            true => Event::FamilyDeleted(address.name, version),
-                            false => Event::RecordDeleted(address, version),
-                        };
-                        self.world.apply(&namespace, event);
-                    }
-                }
-                watcher::Event::InitDone => {
-                    self.world.apply_to_all(None, &Event::RecordsListed);
                     gate.open();
                 }
             }
@@ -383,39 +349,6 @@ fn undecodable(
     let problem = Diagnostic::error(&instance.address, Reason::InvalidManifest, what);
     instance.problems.push(problem.because(error));
     instance
-}
-
-async fn read_record(secret: &Secret, secrets: &Secrets, strings: &mut Strings) -> Option<(Arc<str>, Event)> {
-    let record = match decode(secret, strings) {
-        Ok(Decoded::Record(stored)) => Ok(stored),
-        Ok(Decoded::Family(family)) => return Some((family.namespace.clone(), Event::FamilyApplied(family))),
-        Ok(Decoded::Parted(head)) => match secrets.assemble(&head, Patience::SHORT).await {
-            // It is gone already, which the watch is about to tell.
-            Ok(None) => return None,
-            Ok(Some(record)) => record.map_err(|unreadable| unreadable.message),
-            Err(failure) => Err(failure.to_string()),
-        },
-        Err(unreadable) => Err(unreadable.message),
-    };
-    match record {
-        Ok(stored) => Some((stored.record.namespace.clone(), Event::RecordApplied(stored))),
-        Err(message) => {
-            let (namespace, address) = whose(secret)?;
-            tracing::error!(namespace = &*namespace, %address, error = message, "a record cannot be read");
-            let event = match is_family(secret) {
-                true => Event::FamilyUnreadable(address.name, message),
-                false => Event::RecordUnreadable(address, message),
-            };
-            Some((namespace, event))
-        }
-    }
-}
-
-/// Whose record a Secret is, by what stands beside the record: all that is left when the record itself is unreadable.
-fn whose(secret: &Secret) -> Option<(Arc<str>, Address)> {
-    let namespace = secret.metadata.labels.as_ref()?.get("purlin.dev/namespace")?;
-    let address = secret.metadata.annotations.as_ref()?.get("purlin.dev/address")?;
-    Some((namespace.as_str().into(), address.parse().ok()?))
 }
 
 fn version(metadata: &ObjectMeta) -> Version {

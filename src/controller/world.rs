@@ -162,7 +162,8 @@ impl ResourceView for World {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Address, Version};
+    use crate::model::{Address, Reason, Version};
+    use crate::plan::Held;
 
     #[test]
     fn a_namespace_opens_with_its_first_object_and_closes_when_it_is_empty() {
@@ -172,7 +173,8 @@ mod tests {
         world.apply(&shop, Event::Namespace { value, terminating: true });
         world.apply(&shop, Event::ResourceDeleted("a".into()));
         assert!(opened.try_recv().is_err());
-        world.apply(&shop, Event::RecordUnreadable(Address::single("a"), "damaged".into()));
+        let held = Held { reason: Reason::RecordUnreadable, message: "damaged".into() };
+        world.apply(&shop, Event::RecordUnreadable(Address::single("a"), held));
         let shared = opened.try_recv().unwrap();
         assert!(shared.index().is_terminating(), "what was known of the namespace is known to its index");
         assert!(!world.close_if_empty(&shared));

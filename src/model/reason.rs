@@ -97,8 +97,10 @@ reasons! {
     RecordMissing,
     /// The record of this name is of another type.
     RecordOfOtherType,
-    /// The record cannot be read.
+    /// The record cannot be read: it is damaged, a part of it is missing, or a newer version of Purlin wrote it.
     RecordUnreadable,
+    /// The API server does not hand out the record at the moment. It is read again until it does.
+    RecordNotRead,
     /// Two Resources manage one and the same object.
     IdentityConflict,
     /// An object of that name exists and is not managed by this Resource.

@@ -288,7 +288,8 @@ impl<'a> Search<'a> {
 
     /// Something is recorded there, and nobody knows what.
     fn is_unreadable(&self, address: &Address) -> bool {
-        self.options.held.get(address).is_some_and(|held| held.reason == Reason::RecordUnreadable)
+        let unread = |reason| matches!(reason, Reason::RecordUnreadable | Reason::RecordNotRead);
+        self.options.held.get(address).is_some_and(|held| unread(held.reason))
     }
 
     /// It had a record, and has none any more.

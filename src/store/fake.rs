@@ -15,7 +15,7 @@ use crate::store::secrets::Secrets;
 
 /// What happens to one request.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Fault {
+pub(crate) enum Fault {
     /// It goes through.
     None,
     /// It is refused with this code, and has no effect.
@@ -27,18 +27,18 @@ pub(super) enum Fault {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Server {
-    pub(super) objects: BTreeMap<String, Value>,
-    pub(super) faults: VecDeque<Fault>,
+pub(crate) struct Server {
+    pub(crate) objects: BTreeMap<String, Value>,
+    pub(crate) faults: VecDeque<Fault>,
     /// Method and last part of the path of each request.
-    pub(super) requests: Vec<String>,
+    pub(crate) requests: Vec<String>,
     version: u64,
 }
 
-pub(super) type Shared = Arc<Mutex<Server>>;
+pub(crate) type Shared = Arc<Mutex<Server>>;
 
 /// A server, and a client of it. The sender stops those that try for ever.
-pub(super) fn server() -> (Shared, Client) {
+pub(crate) fn server() -> (Shared, Client) {
     let shared = Shared::default();
     let server = shared.clone();
     let service = tower::service_fn(move |request: Request<Body>| {
@@ -76,20 +76,20 @@ pub(super) fn server() -> (Shared, Client) {
     (shared, Client::new(service, "purlin-system"))
 }
 
-pub(super) fn secrets(client: Client) -> (Secrets, watch::Sender<bool>) {
+pub(crate) fn secrets(client: Client) -> (Secrets, watch::Sender<bool>) {
     let (stop, stopped) = watch::channel(false);
     (Secrets::new(client, "purlin-system", Arc::new(SystemRandom), stopped), stop)
 }
 
 impl Server {
-    pub(super) fn put(&mut self, path: &str, mut object: Value) -> Value {
+    pub(crate) fn put(&mut self, path: &str, mut object: Value) -> Value {
         self.version += 1;
         object["metadata"]["resourceVersion"] = self.version.to_string().into();
         self.objects.insert(path.to_owned(), object.clone());
         object
     }
 
-    pub(super) fn take_requests(&mut self) -> Vec<String> {
+    pub(crate) fn take_requests(&mut self) -> Vec<String> {
         std::mem::take(&mut self.requests)
     }
 

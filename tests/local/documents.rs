@@ -75,6 +75,9 @@ fn way_out(reason: Reason) -> &'static str {
         Reason::CustomResourceDefinitionDeleted => {
             "`purlin state release --all` lets the Resources go and keeps the objects; installing again adopts them."
         }
+        Reason::RecordNotRead => {
+            "See in the message what keeps the API server from answering; the object goes on by itself then."
+        }
         Reason::NamespaceTerminating => "Nothing; the namespace goes.",
         Reason::RecordNotWritten => {
             "See in the message why: no space on the disk, no right to write, or an API server that refuses or does not answer."

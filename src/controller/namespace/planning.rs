@@ -144,9 +144,8 @@ impl NamespaceTask {
         due: &mut BTreeSet<Address>,
     ) {
         let tracked = self.tracked.entry(address.clone()).or_default();
-        if let Some(message) = index.unreadable().get(address) {
-            let held = Held { reason: Reason::RecordUnreadable, message: message.clone() };
-            options.held.insert(address.clone(), held);
+        if let Some(held) = index.unreadable().get(address) {
+            options.held.insert(address.clone(), held.clone());
             return;
         }
         if self.recovering.contains(address) {

@@ -168,17 +168,18 @@ fn held(reason: Reason, change: &Change, deleting: bool) -> Verdict {
             Verdict { class: Class::Suspended, reason, message, is_error: false, blocks_deletion: deleting }
         }
         _ if waits_by_itself(reason) => Verdict::progressing(reason, change.message.clone()),
-        // These end by themselves as soon as the cause is gone, without a change of this object.
-        Reason::OperationFailed
-        | Reason::RecordNotWritten
-        | Reason::Forbidden
-        | Reason::TooManyLeftovers
-        | Reason::PreconditionFailed
-        | Reason::PostconditionFailed => Verdict::error(Class::Progressing, reason, &change.message),
         // A deletion that waits for somebody is no fault of the object: it is blocked, not stalled.
         Reason::StillUsed | Reason::PreventDestroy | Reason::CustomResourceDefinitionDeleted if deleting => {
             Verdict { blocks_deletion: true, ..Verdict::error(Class::Progressing, reason, &change.message) }
         }
+        // These end by themselves as soon as the cause is gone, without a change of this object.
+        Reason::OperationFailed
+        | Reason::RecordNotWritten
+        | Reason::RecordNotRead
+        | Reason::Forbidden
+        | Reason::TooManyLeftovers
+        | Reason::PreconditionFailed
+        | Reason::PostconditionFailed => Verdict::error(Class::Progressing, reason, &change.message),
         _ => Verdict::error(Class::Stalled, reason, &change.message),
     }
 }
