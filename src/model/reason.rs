@@ -137,6 +137,9 @@ reasons! {
     SourceIncomplete,
     /// One of Purlin's own CRDs is being deleted, so nothing is destroyed.
     CustomResourceDefinitionDeleted,
+    /// The API server does not say whether one of Purlin's own CRDs is being deleted, so nothing is destroyed. It is asked
+    /// again.
+    CustomResourceDefinitionUnknown,
     /// The namespace is terminating, so nothing is created in it.
     NamespaceTerminating,
     /// There is a record but no Resource.

@@ -75,7 +75,7 @@ fn way_out(reason: Reason) -> &'static str {
         Reason::CustomResourceDefinitionDeleted => {
             "`purlin state release --all` lets the Resources go and keeps the objects; installing again adopts them."
         }
-        Reason::RecordNotRead => {
+        Reason::CustomResourceDefinitionUnknown | Reason::RecordNotRead => {
             "See in the message what keeps the API server from answering; the object goes on by itself then."
         }
         Reason::NamespaceTerminating => "Nothing; the namespace goes.",

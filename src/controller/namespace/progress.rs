@@ -119,7 +119,9 @@ impl NamespaceTask {
     /// When an object that could not be planned is planned again though nothing changes.
     fn again_at(&mut self, address: &Address, reason: Reason, now: Instant) -> Option<Instant> {
         match reason {
-            Reason::CustomResourceDefinitionDeleted => Some(Self::crd_again(now)),
+            Reason::CustomResourceDefinitionDeleted | Reason::CustomResourceDefinitionUnknown => {
+                Some(Self::crd_again(now))
+            }
             _ if retry::may_pass(reason) => {
                 let draw = self.context.engine.random.number();
                 let tracked = self.tracked.entry(address.clone()).or_default();

@@ -169,13 +169,19 @@ fn held(reason: Reason, change: &Change, deleting: bool) -> Verdict {
         }
         _ if waits_by_itself(reason) => Verdict::progressing(reason, change.message.clone()),
         // A deletion that waits for somebody is no fault of the object: it is blocked, not stalled.
-        Reason::StillUsed | Reason::PreventDestroy | Reason::CustomResourceDefinitionDeleted if deleting => {
+        Reason::StillUsed
+        | Reason::PreventDestroy
+        | Reason::CustomResourceDefinitionDeleted
+        | Reason::CustomResourceDefinitionUnknown
+            if deleting =>
+        {
             Verdict { blocks_deletion: true, ..Verdict::error(Class::Progressing, reason, &change.message) }
         }
         // These end by themselves as soon as the cause is gone, without a change of this object.
         Reason::OperationFailed
         | Reason::RecordNotWritten
         | Reason::RecordNotRead
+        | Reason::CustomResourceDefinitionUnknown
         | Reason::Forbidden
         | Reason::TooManyLeftovers
         | Reason::PreconditionFailed
