@@ -65,7 +65,7 @@ pub async fn supervise(
 
 /// What a new leader does before its first step.
 async fn take_over(context: &Context) {
-    match context.journal.secrets().sweep_parts().await {
+    match context.journal.secrets().sweep_parts(context.engine.clock.now()).await {
         Ok(0) => {}
         Ok(parts) => tracing::info!(parts, "removed parts of records that a crash had left"),
         Err(error) => tracing::warn!(%error, "parts of records that a crash left could not be looked for"),

@@ -1,9 +1,10 @@
 //! Records that are too large for one Secret. The parts are written first, then the head that names them: until then
 //! the old content counts, afterwards the new one. Parts that no head names are collected.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use kube::api::{DeleteParams, ListParams, ObjectList, ObjectMeta, PartialObjectMeta, PostParams};
+use jiff::{SignedDuration, Timestamp};
+use kube::api::{DeleteParams, GetParams, ListParams, ObjectList, ObjectMeta, PartialObjectMeta, PostParams};
 use tracing::debug;
 
 use super::shape::{self, KIND_LABEL, LARGEST, PART_KEY, PART_OF_LABEL, PARTS_LABEL, PartedHead, Parts};
@@ -14,6 +15,9 @@ use crate::store::{Strings, Unreadable, codec};
 /// A head that changes while its parts are read is read anew this often. It changes with a step of its object, and a
 /// step takes longer than that.
 const ATTEMPTS: usize = 5;
+
+/// No process is about to make a record whose parts it wrote a day ago: it gives up after half a minute.
+const OLD: SignedDuration = SignedDuration::from_hours(24);
 
 impl Secrets {
     pub(super) async fn put_in_parts(
@@ -113,25 +117,41 @@ impl Secrets {
         }
     }
 
-    /// Removes all parts that no head names: what a crash between parts and head, or head and collection, has left.
-    /// To be called by the leader before its first step; a part that is just being written would be taken for one.
+    /// Removes the parts that no head names and none will: what a crash between parts and head, or head and collection,
+    /// has left. A part says which version of the head it is to follow, so a write that is under way, by whomever, can
+    /// still come to its end exactly as long as the head has that version. Parts of a record that is yet to be made stay
+    /// until there is a head, or are removed when they are old.
     ///
     /// # Errors
     /// When the server cannot be reached.
-    pub async fn sweep_parts(&self) -> Result<usize, Failure> {
+    pub async fn sweep_parts(&self, now: Timestamp) -> Result<usize, Failure> {
+        // The heads after the parts: what was written in between is named by a head that is read.
         let parts = self.list_metadata(&format!("{KIND_LABEL}=part")).await?;
-        if parts.is_empty() {
-            return Ok(0);
-        }
-        let heads = self.list_metadata(&format!("{KIND_LABEL}=head,{PARTS_LABEL}")).await?;
-        let named: BTreeSet<_> = heads.iter().map(|head| (head.name.as_deref(), label(head, PARTS_LABEL))).collect();
+        let mut heads = BTreeMap::new();
         let mut removed = 0;
-        for part in parts.iter().filter(|part| !named.contains(&(label(part, PART_OF_LABEL), label(part, PARTS_LABEL))))
-        {
-            self.delete_part(part).await?;
-            removed += 1;
+        for part in &parts {
+            let name = label(part, PART_OF_LABEL).unwrap_or_default();
+            if !heads.contains_key(name) {
+                heads.insert(name, self.get_metadata(name).await?);
+            }
+            if is_left(part, heads.get(name).and_then(Option::as_ref), now) {
+                self.delete_part(part).await?;
+                removed += 1;
+            } else {
+                // The next write of the record looks for what remains.
+                self.parted.mark(name);
+            }
         }
         Ok(removed)
+    }
+
+    async fn get_metadata(&self, name: &str) -> Result<Option<ObjectMeta>, Failure> {
+        let request = self.requests.get_metadata(name, &GetParams::default()).map_err(Failure::invalid)?;
+        match self.caller.send::<PartialObjectMeta>(&request, Patience::SHORT).await {
+            Ok(found) => Ok(Some(found.metadata)),
+            Err(Failure::NotFound) => Ok(None),
+            Err(other) => Err(other),
+        }
     }
 
     async fn list_metadata(&self, selector: &str) -> Result<Vec<ObjectMeta>, Failure> {
@@ -147,6 +167,19 @@ impl Secrets {
             Ok(_) | Err(Failure::NotFound) => Ok(()),
             Err(other) => Err(other),
         }
+    }
+}
+
+/// Whether no head names the part, nor can come to.
+fn is_left(part: &ObjectMeta, head: Option<&ObjectMeta>, now: Timestamp) -> bool {
+    let generation = label(part, PARTS_LABEL);
+    let follows = generation.and_then(shape::base_of_generation);
+    match head {
+        Some(head) if label(head, PARTS_LABEL) == generation => false,
+        Some(head) => follows != head.resource_version.as_deref(),
+        // What was to replace a head that is gone is refused.
+        None if follows != Some("0") => true,
+        None => part.creation_timestamp.as_ref().is_none_or(|made| now.duration_since(made.0) > OLD),
     }
 }
 

@@ -161,6 +161,11 @@ impl Parts {
     }
 }
 
+/// Which version of its head the parts of a generation are to follow; `0`: there is none yet.
+pub(super) fn base_of_generation(generation: &str) -> Option<&str> {
+    generation.split_once('-').map(|(base, _)| base)
+}
+
 /// One part.
 pub(super) fn part(head: &str, parts: &Parts, number: usize, bytes: &[u8]) -> Secret {
     let generation = parts.generation();

@@ -1,12 +1,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
 
 use super::*;
 use crate::model::Value;
 use crate::store::codec::arbitrary::typical;
-use crate::store::fake::{Fault, Shared, secrets, server};
+use crate::store::fake::{self, Fault, Shared, secrets, server};
 
 const SHORT: Patience = Patience::SHORT;
 const LONG: Patience = Patience::UntilStopped;
@@ -149,9 +150,63 @@ async fn the_head_is_the_commit() {
     assert!(matches!(secrets.put(&large(1), Some(base), LONG).await, Err(Failure::Refused(_))));
     assert_eq!(read(&secrets, &typical(1)).await, Some(typical(1)));
     assert_eq!(server.lock().unwrap().objects.len(), 2);
-    assert_eq!(secrets.sweep_parts().await, Ok(1));
+    let base = secrets.put(&typical(1).tap(|record| record.epoch = 7), Some(base), LONG).await.unwrap();
+    assert_eq!(server.lock().unwrap().objects.len(), 1, "the next write removes what remained");
     secrets.put(&large(1), Some(base), LONG).await.unwrap();
-    assert_eq!(secrets.sweep_parts().await, Ok(0));
+    assert_eq!(secrets.sweep_parts(NOW).await, Ok(0));
+}
+
+const NOW: Timestamp = Timestamp::UNIX_EPOCH;
+
+#[tokio::test(start_paused = true)]
+async fn parts_whose_head_is_about_to_be_written_survive_the_sweep_of_another_replica() {
+    for is_new in [true, false] {
+        let (server, client) = server();
+        let (writer, _stop) = secrets(client.clone());
+        let (sweeper, _stop) = secrets(client);
+        let base = match is_new {
+            true => None,
+            false => Some(writer.put(&typical(1), None, SHORT).await.unwrap()),
+        };
+        // The server takes the parts, and is busy when the head comes.
+        let parts = codec::encode(&large(1)).unwrap().len().div_ceil(shape::LARGEST);
+        faults(&server, &vec![Fault::None; parts]);
+        faults(&server, &[Fault::Code(503); 5]);
+        let record = large(1);
+        let (written, swept) = tokio::join!(writer.put(&record, base, SHORT), async {
+            tokio::time::sleep(Duration::from_millis(200)).await;
+            server.lock().unwrap().faults.clear();
+            for part in server.lock().unwrap().objects.values_mut() {
+                part["metadata"]["creationTimestamp"] = "1970-01-01T00:00:00Z".into();
+            }
+            sweeper.sweep_parts(NOW).await
+        });
+        written.unwrap();
+        assert_eq!(swept, Ok(0));
+        assert_eq!(read(&sweeper, &record).await, Some(record));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn parts_that_no_head_can_come_to_name_are_swept() {
+    let (server, client) = server();
+    let (crashed, _stop) = secrets(client.clone());
+    let (next, _stop) = secrets(client);
+    let base = crashed.put(&typical(1), None, SHORT).await.unwrap();
+    faults(&server, &[Fault::None, Fault::Code(413)]);
+    assert!(crashed.put(&large(1), Some(base), LONG).await.is_err());
+    next.put(&typical(1).tap(|record| record.epoch = 7), Some(base), SHORT).await.unwrap();
+    assert_eq!((next.sweep_parts(NOW).await, server.lock().unwrap().objects.len()), (Ok(1), 1));
+    // Of a record that was never made.
+    let (server, client) = fake::server();
+    let (crashed, _stop) = secrets(client);
+    faults(&server, &[Fault::None, Fault::Code(413)]);
+    assert!(crashed.put(&large(1), None, LONG).await.is_err());
+    for part in server.lock().unwrap().objects.values_mut() {
+        part["metadata"]["creationTimestamp"] = "1970-01-01T00:00:00Z".into();
+    }
+    assert_eq!(crashed.sweep_parts(NOW).await, Ok(0), "it may be yet to come");
+    assert_eq!(crashed.sweep_parts(NOW + jiff::SignedDuration::from_hours(25)).await, Ok(1));
 }
 
 #[tokio::test(start_paused = true)]
