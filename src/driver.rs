@@ -49,7 +49,8 @@ pub struct CallContext {
     pub provider: Option<Arc<ProviderUse>>,
     /// As which service account to act; empty: as the process itself (local mode).
     pub service_account: Arc<str>,
-    /// The call must have ended by then.
+    /// How long the call may take. What reads or plans has ended by then. A change that cannot be made again goes on until
+    /// it is answered: then its provider is asked to give up, and the user is told.
     pub deadline: Timestamp,
     /// The id of the operation, for drivers that leave it at the object; empty for reads and plans.
     pub operation_id: Arc<str>,
@@ -205,8 +206,9 @@ fn no_data(context: &CallContext) -> DriverError {
 
 /// Serves one or more resource types.
 ///
-/// All futures may be dropped only after their deadline: `apply` is never cancelled by us, so an implementation
-/// must end by itself at `CallContext::deadline` with a `Transient` error.
+/// `CallContext::deadline` is for what can be given up. What reads and plans ends by itself by then with a `Transient` error,
+/// and so does an `apply` whose request can be made again without harm. Any other `apply` goes on after it, for its answer
+/// must not be lost: it ends when the call has ended, or when its process is known to be dead. It is never cancelled by us.
 pub trait Driver: Send + Sync {
     /// The schema of a type it serves, under one provider if it has several; `None` for any other type. Must not block.
     fn schema(&self, type_name: &str, provider: Option<&Provider>) -> Option<Arc<Schema>>;
@@ -266,7 +268,7 @@ pub trait Driver: Send + Sync {
     ) -> BoxFuture<'a, Result<PlanResponse, DriverError>>;
 
     /// Does it. The only method that changes something outside. Errors are part of the response, since an object
-    /// may come with them.
+    /// may come with them. Until it ends nothing else is done about the object, however long that takes.
     fn apply<'a>(&'a self, context: &'a CallContext, request: ApplyRequest) -> BoxFuture<'a, ApplyResponse>;
 
     /// Reads an existing object that is to be managed from now on; `Ok(None)` when there is none of that id.

@@ -1,8 +1,9 @@
 //! Whether the process that left an intent open is gone.
 //!
 //! A call that may still run somewhere must not be answered by a second one. So another holder's intent counts as left
-//! only with evidence: it handed over, its Pod is gone, it is an earlier process of this very Pod, or the call's
-//! deadline has passed by more than a lease.
+//! only with evidence: it handed over, its Pod is gone, it is an earlier process of this very Pod, or the intent's
+//! deadline has passed by more than a lease. A call may go on past its limit: as long as it does, its process moves the
+//! deadline.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -29,6 +30,7 @@ pub struct Evidence {
 /// Decides, for an intent whose step does not run in this process.
 pub fn judge(intent: &Intent, me: &Holder, evidence: &Evidence, lease: Duration, now: Timestamp) -> HolderState {
     let holder = &intent.holder;
+    // What a step of this process carries out is not settled at all.
     let own = holder == me;
     let earlier_in_my_pod = !me.pod.is_empty() && holder.pod == me.pod;
     let handed_over = evidence.released.contains(holder.process.as_ref());

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use super::engine::{Call, after, service_account};
 use super::failure::{Failure, told};
 use super::hooks::{self, Concerning};
-use super::step::{Fate, Removed, Unfinished, call, call_destroy, settle_create, settle_destroy, write_result};
+use super::step::{Called, Fate, Removed, Unfinished, call, call_destroy, settle_create, settle_destroy, write_result};
 use crate::driver::{ApplyRequest, ApplyResponse, CallContext, CreateRecovery, Driver, Warnings};
 use crate::execute::Engine;
 use crate::load::{Instance, Timeouts};
@@ -45,6 +45,8 @@ pub enum Recovery {
 /// What an open intent means, before anybody is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Meaning {
+    /// A step of this process carries it out.
+    UnderWay,
     /// Another process may still carry it out until then.
     Busy(Timestamp),
     /// No call was made: the record proves it, or this process knows it of its own.
@@ -160,7 +162,16 @@ impl Attempt<'_> {
         let may_run_until = (holder == HolderState::Unknown && engine.clock.now() < latest).then_some(latest);
         let recovery = self.driver.create_recovery();
         let is_uncalled = engine.uncalled.contains(&self.stored.record);
-        match meaning(&self.stored.record, intent, self.instance, may_run_until, recovery, is_uncalled) {
+        let meaning = match engine.under_way.contains(&self.stored.record) {
+            true => Meaning::UnderWay,
+            false => meaning(&self.stored.record, intent, self.instance, may_run_until, recovery, is_uncalled),
+        };
+        match meaning {
+            Meaning::UnderWay => {
+                let message = format!("the {} of this object is under way", intent.operation.as_str());
+                let again = after(engine.clock.now(), TRY_AGAIN);
+                Recovery::Held(Held { reason: Reason::OperationInProgress, message }, Some(again))
+            }
             Meaning::Busy(until) => {
                 let message = format!(
                     "another process started to {} this object at {} and may still do so until {until}",
@@ -219,13 +230,14 @@ impl Attempt<'_> {
             planned: Some(planned.planned.clone()),
             private: Arc::clone(&planned.private),
         };
-        let response = call(self.driver, &context, request, &self.read()).await;
+        let called = call(self.engine, self.stored, self.driver, &context, request, &self.read()).await;
+        let Called { response, before } = called;
         match response {
             // The call that was cut may have made the object all the same, so nothing is settled by this.
             ApplyResponse { object: None, error: Some(error), .. } if Failure::from(error.clone()).retryable => {
                 self.later(&error.into())
             }
-            response => self.settle(response).await,
+            response => self.settle(&before, response).await,
         }
     }
 
@@ -274,7 +286,7 @@ impl Attempt<'_> {
     async fn adopt_or_restore(&self, _planned: &PlannedObject, object: Option<ObjectState>) -> Recovery {
         let Some(object) = object else { return self.restore().await };
         // It is what somebody names or a driver finds, and not what a call has promised: the next plan compares it.
-        self.settle(ApplyResponse { object: Some(object), found: true, ..ApplyResponse::default() }).await
+        self.settle(self.stored, ApplyResponse { object: Some(object), found: true, ..ApplyResponse::default() }).await
     }
 
     /// Nothing was done: the intent is closed, and what a create deposed is current again.
@@ -329,8 +341,9 @@ impl Attempt<'_> {
             Hooks::Unreadable(error) => return self.later(&error.into()),
         }
         let context = self.context(&object, self.timeouts().delete);
-        let response = call_destroy(self.driver, &context, object).await;
-        self.concluded(settle_destroy(self.engine, self.stored, removed, response).await)
+        let called = call_destroy(self.engine, self.stored, self.driver, &context, object).await;
+        let Called { response, before } = called;
+        self.concluded(settle_destroy(self.engine, &before, removed, response).await)
     }
 
     /// Runs the hooks of an object once more, since nobody knows how far they came; but not when it is gone, which
@@ -418,10 +431,10 @@ impl Attempt<'_> {
         self.concluded(written.map(Fate::Kept))
     }
 
-    async fn settle(&self, response: ApplyResponse) -> Recovery {
+    async fn settle(&self, before: &Stored, response: ApplyResponse) -> Recovery {
         let generation = self.instance.map_or(0, |instance| instance.generation);
         let requested = self.instance.map_or_else(|| Arc::from(""), |instance| Arc::clone(&instance.replace_requested));
-        self.concluded(settle_create(self.engine, self.stored, response, generation, &requested, None).await)
+        self.concluded(settle_create(self.engine, before, response, generation, &requested, None).await)
     }
 
     /// A call that failed after its outcome was recorded has settled the intent all the same: the next plan deals

@@ -1,5 +1,6 @@
 //! One step: finalize, intend, call, record. Whatever happens, the end says what is recorded now.
 
+mod calling;
 mod conditions;
 mod create;
 mod destroy;
@@ -13,20 +14,21 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::engine::{Call, after, service_account};
+use super::publish;
 use super::under_way::Delay;
-use super::{mask, publish};
-use crate::driver::{ApplyRequest, ApplyResponse, CallContext, Driver, Warnings};
+use crate::driver::{ApplyResponse, CallContext, Driver, Warnings};
 use crate::execute::failure::{Failure, below_config, told};
 use crate::execute::{Engine, HookNote, JournalError};
 use crate::load::expression::Scope;
 use crate::load::{Instance, Timeouts};
 use crate::model::{
     Address, DeposedKey, Diagnostic, Diagnostics, Intent, ObjectState, Operation, PlannedObject, Reading, Reason,
-    Record, RecordedObject, ReplaceOrder, Revision, Schema, Secrets, Severity, Step, Stored, Value,
+    Record, RecordedObject, ReplaceOrder, Revision, Schema, Severity, Step, Stored, Value,
 };
 use crate::plan::Prepared;
 use crate::plan::finalize::{Final, recorded, recorded_value};
 
+pub(crate) use calling::{Called, call};
 pub(crate) use create::{settle_create, with_wait};
 pub(crate) use destroy::{Removed, call_destroy, settle_destroy};
 pub(crate) use update::both;
@@ -287,24 +289,6 @@ impl StepTask {
 fn unsettled(step: &Step) -> Failure {
     let message = format!("an earlier operation of {} is open; its outcome is settled first", step.address);
     Failure { reason: Reason::OperationInProgress, message, retryable: true }
-}
-
-/// Calls the driver: the one place that changes anything outside.
-/// `read` is what the expressions of the object have read.
-pub(crate) async fn call(
-    driver: &dyn Driver,
-    context: &CallContext,
-    request: ApplyRequest,
-    read: &[&Value],
-) -> ApplyResponse {
-    let config = mask::marked(driver, context, &request.config);
-    let (planned, prior) = (request.planned.clone(), request.prior.clone());
-    let mut response = driver.apply(context, request).await;
-    let own = [Some(&config), planned.as_ref(), prior.as_ref().map(|object| &object.value)];
-    let secrets = || Secrets::of(own.into_iter().flatten().chain(read.iter().copied()));
-    context.warnings.mask(secrets);
-    response.error = response.error.map(|error| secrets().error(error));
-    response
 }
 
 /// The response, unless nobody can tell what the call has done: then its intent stays open.

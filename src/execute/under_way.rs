@@ -75,6 +75,11 @@ impl UnderWay {
         Attendance { all: self.clone(), whose }
     }
 
+    /// Whether a step of this record's object runs.
+    pub fn contains(&self, record: &Record) -> bool {
+        lock(&self.0).contains_key(&(Arc::clone(&record.namespace), record.address.clone()))
+    }
+
     /// Says why the step of this record's object lasts.
     pub fn tell(&self, record: &Record, delay: Delay) {
         tracing::debug!(address = %record.address, reason = %delay.reason, "delayed: {}", delay.message);

@@ -152,7 +152,7 @@ pub struct Intent {
     pub epoch: u64,
     /// When it was written.
     pub started: Timestamp,
-    /// When the call has ended for certain.
+    /// Until when the call may run. Moved, as long as it runs on past its limit.
     pub deadline: Timestamp,
     /// Create: the object that this write deposed, which becomes current again when nothing was made.
     /// Destroy: the leftover that is destroyed; `None` for the current object.

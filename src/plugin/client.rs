@@ -71,6 +71,16 @@ impl Client {
         self.connection.is_alive()
     }
 
+    /// Whether it was asked to give up its calls, since they took too long.
+    pub fn was_stopped(&self) -> bool {
+        self.connection.was_stopped()
+    }
+
+    /// Whether it shall get no new calls, though those that it has may well end.
+    pub fn is_retired(&self) -> bool {
+        self.connection.is_retired()
+    }
+
     /// Whether no call runs in it, not even one that nobody waits for.
     pub fn is_idle(&self) -> bool {
         self.connection.is_idle()
@@ -235,8 +245,9 @@ impl Client {
         Ok(answer.into())
     }
 
-    /// Carries a change out. It is never cancelled: when the future is dropped, or the limit passes, the provider works
-    /// on, and its answer goes nowhere.
+    /// Carries a change out. It is never cancelled, and its answer is waited for also after the limit: then the provider is
+    /// asked to give up, and killed when it has not done so after [`Limits::after_stop`]. Whoever drops the future lets the
+    /// provider work on, and its answer goes nowhere.
     pub async fn apply_resource_change(&self, request: ApplyResourceChange) -> Result<Applied, PluginError> {
         let request = raw::ApplyResourceChangeRequest {
             type_name: request.type_name,

@@ -1,5 +1,6 @@
 //! One plugin that is connected: how a call is made, bounded, and told apart when it fails.
 
+use std::convert::Infallible;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -7,14 +8,15 @@ use std::time::Duration;
 use prost::Message;
 use tokio::sync::{Semaphore, oneshot};
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 use tonic::transport::Channel;
 use tonic::{Code, Status};
 
 use crate::process::lock;
 
 use super::launch::{Launched, launch};
-use super::messages::{Empty, HealthAnswer, HealthRequest, StdioData};
-use super::method::{HEALTH, Method, SHUTDOWN, STREAM_STDIO};
+use super::messages::{Empty, HealthAnswer, HealthRequest, StdioData, StopResponse};
+use super::method::{HEALTH, Method, SHUTDOWN, STOP_PROVIDER, STREAM_STDIO};
 use super::output::Output;
 use super::process::Process;
 use super::reattach::ReattachTarget;
@@ -30,6 +32,45 @@ const GOODBYE: Duration = Duration::from_secs(2);
 /// How long a plugin has to say that it lives. It does so without doing anything.
 const LIFE_SIGN: Duration = Duration::from_secs(5);
 
+/// How often it is looked at calls that last too long.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// The calls that change something.
+#[derive(Debug, Default)]
+struct Applies {
+    running: usize,
+    /// Those of them that are past their limit.
+    late: usize,
+    /// When the provider was asked to give them up.
+    asked: Option<Instant>,
+}
+
+/// One of them, as long as it runs.
+struct Apply<'a> {
+    connection: &'a Connection,
+    late: bool,
+}
+
+impl<'a> Apply<'a> {
+    fn begin(connection: &'a Connection) -> Self {
+        lock(&connection.applies).running += 1;
+        Self { connection, late: false }
+    }
+
+    fn is_late(&mut self) {
+        lock(&self.connection.applies).late += 1;
+        self.late = true;
+    }
+}
+
+impl Drop for Apply<'_> {
+    fn drop(&mut self) {
+        let mut applies = lock(&self.connection.applies);
+        applies.running -= 1;
+        applies.late -= usize::from(self.late);
+    }
+}
+
 /// A plugin that is connected. Its process goes with the last owner.
 pub(super) struct Connection {
     pub(super) name: String,
@@ -42,6 +83,9 @@ pub(super) struct Connection {
     mask: Mask,
     permits: Semaphore,
     broken: AtomicBool,
+    retired: AtomicBool,
+    stopped: AtomicBool,
+    applies: Mutex<Applies>,
     /// Calls that go on when nobody waits for them, and the plugin's standard output.
     tasks: Mutex<JoinSet<()>>,
 }
@@ -75,6 +119,9 @@ impl Connection {
             mask: Arc::clone(&options.mask),
             permits: Semaphore::new(options.limits.in_flight.max(1)),
             broken: AtomicBool::new(false),
+            retired: AtomicBool::new(false),
+            stopped: AtomicBool::new(false),
+            applies: Mutex::default(),
             tasks: Mutex::default(),
         }
     }
@@ -136,8 +183,9 @@ impl Connection {
         tokio::time::timeout(limit, call).await.unwrap_or_else(|_| Err(self.timed_out(method, limit)))
     }
 
-    /// Makes a call that goes on when nobody waits for it any more, also after its limit. To cancel it would cancel
-    /// the provider's work halfway, and what it had made by then would be lost.
+    /// Makes a call whose answer is not given up: it ends when the provider has answered, or its process is dead. To
+    /// cancel it would cancel the provider's work halfway, so it also goes on when nobody waits for it any more. After
+    /// `limit` the process gets no new calls, and is asked to give up those that it has ([`Self::hasten`]).
     pub(super) async fn call_to_its_end<Q, A>(
         self: &Arc<Self>,
         method: Method,
@@ -151,22 +199,84 @@ impl Connection {
         let (sender, answer) = oneshot::channel();
         let connection = Arc::clone(self);
         self.detach(async move {
+            let mut apply = Apply::begin(&connection);
+            let mut call = std::pin::pin!(connection.exchange_to_its_end(method, request));
+            let answer = match tokio::time::timeout(limit, &mut call).await {
+                Ok(answer) => answer,
+                Err(_) => {
+                    apply.is_late();
+                    connection.retire();
+                    tokio::select! {
+                        biased;
+                        answer = &mut call => answer,
+                        never = connection.hasten() => match never {},
+                    }
+                }
+            };
+            drop(apply);
             // The receiver is gone when nobody waits.
-            let _ = sender.send(connection.exchange(method, request).await);
+            let _ = sender.send(answer);
         });
-        match tokio::time::timeout(limit, answer).await {
-            Ok(Ok(answer)) => answer,
-            // Only the end of the runtime ends the task before it has answered.
-            Ok(Err(_)) => Err(self.disconnected(method, "Purlin is stopping".to_owned())),
-            Err(_) => {
-                self.doubt();
-                Err(self.timed_out(method, limit))
+        // Only the end of the runtime ends the task before it has answered.
+        answer.await.unwrap_or_else(|_| Err(self.disconnected(method, "Purlin is stopping".to_owned())))
+    }
+
+    /// What is done about calls that last too long, as long as one does. To stop or kill the process concerns all calls in
+    /// it, so it is done only once all of them are late: each has its own limit, and new ones go to another process.
+    async fn hasten(&self) -> Infallible {
+        loop {
+            let (all_are_late, asked) = {
+                let mut applies = lock(&self.applies);
+                let all_are_late = applies.running == applies.late;
+                let before = applies.asked;
+                if all_are_late {
+                    applies.asked.get_or_insert_with(Instant::now);
+                }
+                (all_are_late, before)
+            };
+            match asked {
+                None if all_are_late => {
+                    self.stopped.store(true, Ordering::Relaxed);
+                    let stop = self.call_past_others::<_, StopResponse>(STOP_PROVIDER, Empty {}, LIFE_SIGN).await;
+                    tracing::warn!(
+                        provider = &*self.name,
+                        error = stop.err().map(|error| error.to_string()),
+                        "calls take longer than their limit; the provider was asked to give them up"
+                    );
+                }
+                Some(asked) if all_are_late && asked.elapsed() >= self.limits.after_stop => {
+                    if let Some(process) = &self.process {
+                        tracing::error!(
+                            provider = &*self.name,
+                            "the provider has not given up its calls and is killed; what they did is looked up"
+                        );
+                        process.kill();
+                    }
+                }
+                _ => {}
             }
+            tokio::time::sleep(LOOK).await;
         }
     }
 
-    /// After a call that took too long: a process that does not even answer whether it is well is killed, so that the
-    /// next call gets a new one. One that does may only be slow with that object.
+    /// Gives it no new calls: the next one gets a new process.
+    fn retire(&self) {
+        self.retired.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether it was asked to give up its calls, since they took too long.
+    pub(super) fn was_stopped(&self) -> bool {
+        self.stopped.load(Ordering::Relaxed)
+    }
+
+    /// Whether it shall get no new calls, though those that it has may well end.
+    pub(super) fn is_retired(&self) -> bool {
+        self.retired.load(Ordering::Relaxed)
+    }
+
+    /// After a question that took too long: a process that does not even answer whether it is well gets no new calls. It
+    /// is killed, unless it carries out changes: their answers are not given up for a question. One that does answer may
+    /// only be slow with that object.
     fn doubt(self: &Arc<Self>) {
         let connection = Arc::clone(self);
         self.detach(async move {
@@ -174,11 +284,32 @@ impl Connection {
             let asked =
                 unary::<HealthRequest, HealthAnswer>(connection.channel.clone(), HEALTH, HealthRequest::plugin());
             // Whatever it answers, it answers.
-            if tokio::time::timeout(LIFE_SIGN, asked).await.is_err() {
+            if tokio::time::timeout(LIFE_SIGN, asked).await.is_ok() {
+                return;
+            }
+            connection.retire();
+            if lock(&connection.applies).running == 0 {
                 tracing::warn!(provider = &*connection.name, "the provider answers nothing any more, and is killed");
                 process.kill();
             }
         });
+    }
+
+    /// An exchange whose answer counts. Should the connection break while the process lives, the answer cannot come any
+    /// more, and the call may go on: the process is ended, so that it is known to be over.
+    async fn exchange_to_its_end<Q, A>(&self, method: Method, request: Q) -> Result<A, PluginError>
+    where
+        Q: Message + 'static,
+        A: Message + Default + 'static,
+    {
+        let answer = self.exchange(method, request).await;
+        match (&answer, &self.process) {
+            (Err(PluginError::Disconnected { .. }), Some(process)) => {
+                process.kill();
+                Err(self.crashed(method, process.ended().await))
+            }
+            _ => answer,
+        }
     }
 
     async fn exchange<Q, A>(&self, method: Method, request: Q) -> Result<A, PluginError>
@@ -188,7 +319,10 @@ impl Connection {
     {
         // Nobody closes it.
         let _permit = self.permits.acquire().await;
-        self.exchange_at_once(method, request).await
+        match self.process.as_ref().and_then(Process::crash) {
+            Some(crash) => Err(PluginError::NotCalled { provider: self.name.clone(), call: method.name, crash }),
+            None => self.exchange_at_once(method, request).await,
+        }
     }
 
     async fn exchange_at_once<Q, A>(&self, method: Method, request: Q) -> Result<A, PluginError>

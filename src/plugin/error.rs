@@ -28,6 +28,16 @@ pub enum PluginError {
         /// How it ended, and its last words.
         crash: Crash,
     },
+    /// Its process had ended before it was the call's turn, so the call was not made.
+    #[error("the provider {provider} ended before {call}: {crash}")]
+    NotCalled {
+        /// The provider.
+        provider: String,
+        /// The method.
+        call: &'static str,
+        /// How it ended, and its last words.
+        crash: Crash,
+    },
     /// Its process lives and the connection does not. Whether the call did its work is unknown.
     #[error("the provider {provider} broke the connection during {call}: {why}")]
     Disconnected {
@@ -163,6 +173,6 @@ impl PluginError {
 
     /// Whether the process is gone, or as good as gone.
     pub fn is_fatal(&self) -> bool {
-        matches!(self, Self::Crashed { .. } | Self::Disconnected { .. })
+        matches!(self, Self::Crashed { .. } | Self::NotCalled { .. } | Self::Disconnected { .. })
     }
 }

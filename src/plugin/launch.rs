@@ -91,6 +91,9 @@ pub struct Limits {
     /// How long it has for an apply, unless the caller says otherwise. Providers have limits of their own for it, some
     /// of many hours.
     pub apply: Duration,
+    /// How long a provider that was asked to give up its calls is waited for before it is killed. Some undo what they have
+    /// made so far, and a kill leaves it to a person to find out what there is.
+    pub after_stop: Duration,
     /// How many calls may run at once; others wait.
     pub in_flight: usize,
     /// How many files it may have open.
@@ -106,6 +109,7 @@ impl Default for Limits {
             start: Duration::from_mins(1),
             call: Duration::from_mins(5),
             apply: Duration::from_hours(24),
+            after_stop: Duration::from_mins(10),
             // Terraform has ten at once over all providers; many services throttle clients that do much more.
             in_flight: 64,
             open_files: None,

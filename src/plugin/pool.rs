@@ -269,6 +269,8 @@ impl Pool {
 
     /// The process of a slot, or how many were tried so far when none runs.
     fn running(&self, slot: &Slot) -> Result<Lease, u64> {
+        let leaving = lock(&slot.inner).tenant.take_if(|tenant| tenant.client.is_alive() && tenant.client.is_retired());
+        lock(&self.state).draining.extend(leaving);
         let mut inner = lock(&slot.inner);
         if let Some(tenant) = inner.tenant.take_if(|tenant| !tenant.client.is_alive()) {
             let error = tenant.client.last_error();

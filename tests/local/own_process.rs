@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
-use purlin::driver::scripted::{Script, World};
+use purlin::driver::scripted::{self, Answer, Line, Script, World};
 use purlin::driver::{Registry, Scripted};
 use purlin::execute::{self, Adoption, Engine, HolderState, Limits, Progress, ProgressKind, Recovery, Run};
 use purlin::graph;
 use purlin::model::{Address, Holder, Reason};
 use purlin::plan::{Memo, PlanOptions, Refresh};
-use purlin::process::{SystemClock, SystemRandom};
+use purlin::process::{Clock as _, SystemClock, SystemRandom};
 use purlin::store::memory::{MemoryJournal, Moment, Operation, Verdict};
 
 use crate::kit::load;
@@ -130,4 +130,42 @@ async fn another_process_does_not_know_that_the_call_was_not_made() {
     let outcome = next.recover(&manifest(2)).await;
     let Recovery::Held(held, None) = outcome else { panic!("{outcome:?}") };
     assert_eq!(held.reason, Reason::CreateOutcomeUnknown);
+}
+
+fn slow(limit: &str) -> String {
+    manifest(1).replace("lifecycle:", &format!("timeouts: {{ create: {limit} }}, lifecycle:"))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_past_its_limit_is_waited_for_and_its_late_answer_is_recorded() {
+    let process = Process::start("unknown");
+    let answers = vec![Answer::Hold("answer".into())];
+    process.world.script(Line { on: "a".into(), operation: scripted::Operation::Create, answers });
+    let mut run = process.adopt(&slow("30s")).await;
+    let late = loop {
+        match run.next().await.unwrap().kind {
+            ProgressKind::Delayed(why) => break why,
+            ProgressKind::Started => {}
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(late.reason, Reason::TimeLimitExceeded);
+    assert_eq!(
+        late.summary,
+        "the create takes longer than its limit of 30s: its provider is asked to give up, and Purlin waits for its answer"
+    );
+    // Nothing else is done about the object, by this process or, as the intent says, by another one.
+    let Recovery::Held(held, Some(_)) = process.recover(&slow("30s")).await else { panic!("it is under way") };
+    assert_eq!(held.reason, Reason::OperationInProgress);
+    let record = process.journal.load("default").records.remove(&address()).unwrap().record;
+    let deadline = record.intent.as_ref().unwrap().deadline;
+    let minutes = deadline.duration_since(SystemClock.now()).as_mins();
+    assert!(minutes >= 5, "{minutes}");
+    process.world.release("answer");
+    while let Some(progress) = run.next().await {
+        assert!(matches!(progress.kind, ProgressKind::Delayed(_) | ProgressKind::Finished), "{progress:?}");
+    }
+    let record = process.journal.load("default").records.remove(&address()).unwrap().record;
+    assert!(record.intent.is_none() && record.current.is_some());
+    assert_eq!(process.world.objects().len(), 1);
 }

@@ -19,7 +19,7 @@ use crate::plugin::{
 
 /// A configured provider, about to be called for one object.
 pub(super) struct Object<'a> {
-    /// The provider, which has until the deadline of the call.
+    /// The provider, which is asked to give up at the deadline of the call.
     pub client: Client,
     /// Keeps its process.
     pub _lease: Lease,
@@ -49,6 +49,11 @@ struct Prior {
 impl Object<'_> {
     fn type_name(&self) -> String {
         self.context.type_name.to_string()
+    }
+
+    /// Whether we have asked for an early end of its calls.
+    fn was_stopped(&self) -> bool {
+        self.stopped.load(Ordering::Relaxed) || self.client.was_stopped()
     }
 
     /// From now on nothing sensitive of these is told or logged, whoever says it.
@@ -226,7 +231,7 @@ impl Object<'_> {
         let object = self.state(&known, private, told.clone(), answer.identity.as_ref());
         match object {
             Ok(object) => {
-                let interrupted = error.is_some() && prior.state.is_null() && self.stopped.load(Ordering::Relaxed);
+                let interrupted = error.is_some() && prior.state.is_null() && self.was_stopped();
                 let object = Some(object);
                 ApplyResponse { object, error, tolerant: true, interrupted, ..ApplyResponse::default() }
             }
@@ -522,6 +527,7 @@ fn unanswered(error: &PluginError) -> ApplyResponse {
         PluginError::Start { .. }
             | PluginError::BackingOff { .. }
             | PluginError::Closing { .. }
+            | PluginError::NotCalled { .. }
             | PluginError::Unimplemented { .. }
     );
     ApplyResponse { unsettled: !certain, ..refused(told::failed(error)) }

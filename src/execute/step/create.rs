@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::finalize::finalize;
-use super::{Fate, StepTask, Unfinished, call, conditions, hooks, made_object, settled, write_result};
+use super::{Called, Fate, StepTask, Unfinished, call, conditions, hooks, made_object, settled, write_result};
 use crate::driver::{ApplyRequest, ApplyResponse};
 use crate::execute::Engine;
 use crate::execute::failure::Failure;
@@ -49,7 +49,8 @@ async fn create(task: &StepTask) -> Result<Fate, Unfinished> {
 
     let context = task.context(&prepared.recorded, timeout, before.record.intent.as_deref());
     let request = ApplyRequest { prior: None, config: last.config, planned: Some(last.planned), private: last.private };
-    let response = call(driver.as_ref(), &context, request, &task.read()).await;
+    let called = call(&task.engine, &before, driver.as_ref(), &context, request, &task.read()).await;
+    let Called { response, before } = called;
     let (generation, requested) = task
         .instance
         .as_deref()

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::finalize::rehearse;
-use super::{Fate, StepTask, Unfinished, call, hooks, seen_object, settled, with_wait, write_result};
+use super::{Called, Fate, StepTask, Unfinished, call, hooks, seen_object, settled, with_wait, write_result};
 use crate::driver::{ApplyRequest, ApplyResponse, CallContext, Driver};
 use crate::execute::failure::Failure;
 use crate::execute::{Engine, publish};
@@ -41,7 +41,8 @@ pub(super) async fn run(task: &StepTask) -> Result<Fate, Unfinished> {
 
     hooks::before_destroy(task, &before, &object, hooks).await?;
     let context = task.context(&object, timeout, before.record.intent.as_deref());
-    let response = call_destroy(task.driver()?.as_ref(), &context, object).await;
+    let called = call_destroy(&task.engine, &before, task.driver()?.as_ref(), &context, object).await;
+    let Called { response, before } = called;
     settle_destroy(&task.engine, &before, removed, response).await
 }
 
@@ -78,12 +79,15 @@ fn chosen(record: &Record, deposed: Option<DeposedKey>) -> Result<Arc<RecordedOb
 
 /// The call itself.
 pub(crate) async fn call_destroy(
+    engine: &Engine,
+    before: &Stored,
     driver: &dyn Driver,
     context: &CallContext,
     object: Arc<RecordedObject>,
-) -> ApplyResponse {
+) -> Called {
     let private = Arc::clone(&object.private);
-    call(driver, context, ApplyRequest { prior: Some(object), config: Value::Null, planned: None, private }, &[]).await
+    let request = ApplyRequest { prior: Some(object), config: Value::Null, planned: None, private };
+    call(engine, before, driver, context, request, &[]).await
 }
 
 /// Records what a destroy came to: on an error the object, its status and its dependencies stay as they were (what

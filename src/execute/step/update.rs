@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::create::broken_promise;
 use super::finalize::finalize;
-use super::{Fate, StepTask, Unfinished, call, conditions, hooks, made_object, settled, write_result};
+use super::{Called, Fate, StepTask, Unfinished, call, conditions, hooks, made_object, settled, write_result};
 use crate::driver::{ApplyRequest, ApplyResponse};
 use crate::execute::failure::Failure;
 use crate::model::{ConfigDigest, ObjectState, Operation, Record, RecordedObject, Stored};
@@ -42,7 +42,8 @@ pub(super) async fn run(task: &StepTask) -> Result<Fate, Unfinished> {
         planned: Some(last.planned),
         private: last.private,
     };
-    let response = call(driver.as_ref(), &context, request, &task.read()).await;
+    let called = call(&task.engine, &before, driver.as_ref(), &context, request, &task.read()).await;
+    let Called { response, before } = called;
     settle_update(task, &before, response, timeout).await
 }
 

@@ -35,7 +35,7 @@ async fn a_panic_ends_all_calls_with_its_text_and_place() {
     }
     assert!(!corner.client.is_alive());
     let later = corner.client.schema().await.unwrap_err().to_string();
-    assert!(later.contains("ended during GetProviderSchema: exit status: 2: panic: "), "{later}");
+    assert!(later.contains("ended before GetProviderSchema: exit status: 2: panic: "), "{later}");
     assert_eq!(corner.objects(), 2, "the object was made before the panic");
 }
 
@@ -84,6 +84,60 @@ async fn a_slow_apply_is_stopped_and_its_object_is_kept() {
     // The process serves on.
     corner.create("corner_trouble", json!({})).await;
     corner.client.close().await;
+}
+
+#[tokio::test]
+async fn an_apply_past_its_limit_is_stopped_and_its_late_answer_counts() {
+    let corner = Corner::start().await;
+    let limited = corner.client.within(Duration::from_millis(300));
+    let config = corner.value("corner_trouble", json!({"on_create": "slow"}));
+    let planned = corner.plan("corner_trouble", None, &config).await.unwrap();
+    let request = corner.application("corner_trouble", None, &config, &planned);
+    let applied = limited.apply_resource_change(request).await.unwrap();
+    assert_eq!(applied.diagnostics[0].summary, "It was stopped");
+    assert!(!applied.state.is_null() && corner.client.was_stopped());
+    assert!(corner.client.is_retired() && corner.client.is_alive(), "new calls go to another process");
+    corner.client.close().await;
+}
+
+#[tokio::test]
+async fn an_apply_past_its_limit_cuts_no_other_one() {
+    let corner = Corner::start().await;
+    let limited = corner.client.within(Duration::from_millis(300));
+    let config = corner.value("corner_trouble", json!({"on_create": "slow"}));
+    let planned = corner.plan("corner_trouble", None, &config).await.unwrap();
+    let request = || corner.application("corner_trouble", None, &config, &planned);
+    let release = async {
+        corner.at_work().await;
+        while !corner.client.is_retired() {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+        // Longer than it takes to ask for a stop.
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        fs::write(corner.folder().join("release"), "").unwrap();
+    };
+    let (late, other) = (limited.apply_resource_change(request()), corner.client.apply_resource_change(request()));
+    let (late, other, ()) = tokio::join!(late, other, release);
+    for applied in [late.unwrap(), other.unwrap()] {
+        assert!(applied.diagnostics.is_empty() && !applied.state.is_null(), "{:?}", applied.diagnostics);
+    }
+    assert!(!corner.client.was_stopped());
+    corner.client.close().await;
+}
+
+#[tokio::test]
+async fn a_provider_that_hangs_is_killed_once_it_had_time_to_give_up() {
+    let mut launch = launch("corner");
+    launch.limits.after_stop = Duration::from_secs(2);
+    let corner = Corner::with(launch, json!({})).await;
+    let limited = corner.client.within(Duration::from_millis(300));
+    let config = corner.value("corner_trouble", json!({"on_create": "hang"}));
+    let planned = corner.plan("corner_trouble", None, &config).await.unwrap();
+    let request = corner.application("corner_trouble", None, &config, &planned);
+    let began = std::time::Instant::now();
+    let error = limited.apply_resource_change(request).await.unwrap_err();
+    assert!(matches!(error, PluginError::Crashed { .. }), "{error}");
+    assert!(began.elapsed() > Duration::from_secs(2), "it was waited for");
 }
 
 #[tokio::test]
