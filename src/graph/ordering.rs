@@ -43,6 +43,8 @@ pub(super) struct Object {
     pub(super) create_before_destroy: bool,
     /// `C(x)`: create, update or record-only.
     pub(super) make: Presence,
+    /// `C(x)` is record-only: the object stays as it is, so nothing need be gone before it, or stay until after it.
+    pub(super) only_records: bool,
     /// `D(x)`: destroy or forget of the current object.
     pub(super) remove: Presence,
     /// What the configuration refers to directly.

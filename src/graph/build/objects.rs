@@ -141,7 +141,7 @@ impl<'a> Joined<'a> {
             Action::Forget => steps.remove = Operation::Forget,
         }
         if matches!(change.action, Action::Record | Action::Create | Action::Read | Action::Update | Action::Replace) {
-            object.make = Presence::Planned;
+            (object.make, object.only_records) = (Presence::Planned, change.action == Action::Record);
         }
         let gives_up = match change.action {
             // The old object stays deposed while something still uses it.
@@ -276,6 +276,7 @@ impl<'a> Joined<'a> {
                 }
                 (None, false) if object.make == Presence::Absent => {
                     (object.make, steps.make) = (Presence::Running, step.operation);
+                    object.only_records = step.operation == Operation::Record;
                     steps.replaces |= step.replaces;
                 }
                 (None, false) => again.push((at, step.clone())),

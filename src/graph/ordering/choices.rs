@@ -176,17 +176,14 @@ impl Choices {
             return None;
         }
         let ring = inner.ring_of[world.remove[at as usize] as usize];
-        let in_ring = |other: &u32| {
-            let make = world.make[*other as usize];
-            make != NONE && inner.ring_of[make as usize] == ring
-        };
+        let in_ring = |step: u32| step != NONE && inner.ring_of[step as usize] == ring;
         let [search, wanting] = search;
         wanting.reachable(&world.wanters, world.wanters.of(at));
         let users = search.reachable(&world.users, world.users.of(at));
-        let user = users.into_iter().filter(in_ring).find(|&user| !wanting.has(user));
+        let user = users.into_iter().find(|&user| in_ring(world.make[user as usize]) && !wanting.has(user));
         let used_late = || {
             let used = world.is_released_for_good(at).then(|| search.reachable(&world.used, world.used.of(at)))?;
-            used.into_iter().find(in_ring)
+            used.into_iter().find(|&used| in_ring(world.change(used)))
         };
         user.or_else(used_late).map(|other| world.make[other as usize])
     }

@@ -23,6 +23,11 @@ impl Draft {
         self.nodes as usize
     }
 
+    /// Whether a node is a step, and no junction.
+    pub(super) fn is_step(&self, node: u32) -> bool {
+        node < self.steps
+    }
+
     /// Adds an edge; one that leads to no node says nothing.
     pub(super) fn wait(&mut self, from: u32, to: u32, because: Because, indirect: bool) {
         if from != NONE && to != NONE {

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 
 use super::Because;
 use super::draft::Draft;
-use super::topology::{Adjacency, Incremental, NONE};
+use super::topology::{Adjacency, Incremental, NONE, Search};
 use super::world::World;
 
 /// Adds the edges of R9 to a graph without rings.
@@ -23,11 +23,33 @@ pub(super) fn add(world: &World<'_>, draft: &mut Draft) {
         draft.wait(remove, newcomers, Because::NewDependencyFirst, false);
     }
     let rings = draft.rings();
-    if rings.is_empty() {
+    let known = known_records(world, &candidates);
+    if rings.is_empty() && known.is_empty() {
         return;
     }
     draft.edges.truncate(before);
-    add_one_by_one(draft, &candidates, &rings);
+    add_one_by_one(draft, &candidates, &rings, &known);
+}
+
+/// The record-only steps of what some replaced objects used, each after the destroy of such an object. To these R4 does
+/// not apply, so no ring tells that they are no newcomers.
+fn known_records(world: &World<'_>, candidates: &[(u32, u32)]) -> BTreeSet<(u32, u32)> {
+    let only_records = |at: u32| world.makes(at) && !world.changes(at);
+    let mut stands_on_records = vec![false; world.objects.len()];
+    for &at in &world.used_order {
+        stands_on_records[at as usize] =
+            world.used.of(at).iter().any(|&to| only_records(to) || stands_on_records[to as usize]);
+    }
+    let mut search = Search::new(world.objects.len());
+    let mut known = BTreeSet::new();
+    for &(remove, _) in candidates {
+        let at = world.steps[remove as usize].object;
+        if stands_on_records[at as usize] && search.visits <= MOST_VISITS {
+            let used = search.reachable(&world.used, world.used.of(at));
+            known.extend(used.into_iter().filter(|&to| only_records(to)).map(|to| (remove, world.make[to as usize])));
+        }
+    }
+    known
 }
 
 /// For each delete-first replacement that wants what it had not used: its destroy, and the node that stands for all
@@ -71,8 +93,8 @@ fn leads_to_new(world: &World<'_>) -> Vec<bool> {
 const MOST_VISITS: usize = 20_000_000;
 
 /// Tries candidates in address order. An edge that is in no ring even with all candidates drawn is in none with some
-/// of them, so only those within a ring are tried.
-fn add_one_by_one(draft: &mut Draft, candidates: &[(u32, u32)], rings: &[Vec<u32>]) {
+/// of them, so only those within a ring are tried, and those that lead to what is `known` as no newcomer.
+fn add_one_by_one(draft: &mut Draft, candidates: &[(u32, u32)], rings: &[Vec<u32>], known: &BTreeSet<(u32, u32)>) {
     let mut ring_of = vec![NONE; draft.nodes()];
     for (ring, at) in rings.iter().zip(0..) {
         for &node in ring {
@@ -81,7 +103,9 @@ fn add_one_by_one(draft: &mut Draft, candidates: &[(u32, u32)], rings: &[Vec<u32
     }
     let is_inner =
         |&(from, to): &(u32, u32)| ring_of[from as usize] != NONE && ring_of[from as usize] == ring_of[to as usize];
-    let (doubtful, safe): (Vec<_>, Vec<_>) = candidates.iter().copied().partition(is_inner);
+    let knows_some = |remove: u32| known.range((remove, 0)..=(remove, NONE)).next().is_some();
+    let is_doubtful = |pair: &(u32, u32)| is_inner(pair) || knows_some(pair.0);
+    let (doubtful, safe): (Vec<_>, Vec<_>) = candidates.iter().copied().partition(is_doubtful);
     for (remove, newcomers) in safe {
         draft.wait(remove, newcomers, Because::NewDependencyFirst, false);
     }
@@ -97,7 +121,9 @@ fn add_one_by_one(draft: &mut Draft, candidates: &[(u32, u32)], rings: &[Vec<u32
             if !tried.insert(node) {
                 continue;
             }
-            if order.add(remove, node) {
+            // A junction may lead to what is known.
+            let is_whole = !knows_some(remove) || draft.is_step(node);
+            if is_whole && !known.contains(&(remove, node)) && order.add(remove, node) {
                 draft.wait(remove, node, Because::NewDependencyFirst, false);
             } else {
                 open.extend(onward.of(node));

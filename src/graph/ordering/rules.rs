@@ -1,4 +1,5 @@
-//! R1 to R8, drawn once for a given set of choices.
+//! R1 to R8, drawn once for a given set of choices. A record-only step orders nothing but records: of these rules R1,
+//! R3, R5 and the part of R7 about an object's own leftovers apply to it.
 //!
 //! Each function draws one rule and says what it may leave out because other rules imply it. Nothing is implied
 //! through a running step, which waits for nothing: hence the questions whether a step is planned.
@@ -35,13 +36,15 @@ pub(super) fn draw(world: &World<'_>, choices: &Choices) -> Draft {
 struct Chains {
     /// `C` of the object and of all that it wants.
     wanted: Vec<u32>,
-    /// `C` of the object and of all that it used.
+    /// `C` of the object and of all that it used, but for record-only steps.
     used: Vec<u32>,
     /// `D` of the object, of all that used it, and of leftovers that used any of these.
     going: Vec<u32>,
     /// The same without objects that go late, and without leftovers, which always do.
     going_early: Vec<u32>,
     /// `C` of the object and of all that used it.
+    moving: Vec<u32>,
+    /// The same but for record-only steps.
     changing: Vec<u32>,
     /// `D` of the object and of all that it used, of those that fell back.
     fallen: Vec<u32>,
@@ -64,8 +67,8 @@ impl Chains {
             }
         });
         let used = draft.chain(world.used_order.iter(), count, |at, chain, found| {
-            found.push(world.make[at as usize]);
-            if !(world.makes(at) && world.keeps_all_used[at as usize]) {
+            found.push(world.change(at));
+            if !(world.changes(at) && world.keeps_all_used[at as usize]) {
                 onward(chain, world.used.of(at), found);
             }
         });
@@ -85,16 +88,21 @@ impl Chains {
                 onward(chain, world.users.of(at), found);
             }
         });
-        let changing = draft.chain(world.used_order.iter().rev(), count, |at, chain, found| {
+        let above = |at: u32, only_changes: bool, chain: &[u32], found: &mut Vec<u32>| {
             if !choices.waits_for_all_above(world, at) {
-                // Whoever stands above, and changes, waits for what it still wants.
-                let is_implied = world.users.of(at).iter().any(|&user| world.makes(user) && world.wants.has(user, at));
+                let counts = |user: u32| if only_changes { world.changes(user) } else { world.makes(user) };
+                // Whoever stands above, and has a step, waits for what it still wants.
+                let is_implied = world.users.of(at).iter().any(|&user| counts(user) && world.wants.has(user, at));
                 if !is_implied {
-                    found.push(world.make[at as usize]);
+                    found.push(if only_changes { world.change(at) } else { world.make[at as usize] });
                 }
                 onward(chain, world.users.of(at), found);
             }
-        });
+        };
+        let upwards = || world.used_order.iter().rev();
+        let moving = draft.chain(upwards(), count, |at, chain, found| above(at, false, chain, found));
+        let for_leftovers = upwards().filter(|_| !world.leftovers.is_empty());
+        let changing = draft.chain(for_leftovers, count, |at, chain, found| above(at, true, chain, found));
         let fallen = draft.chain(world.used_order.iter().filter(|_| choices.has_any_fallen_back()), count, {
             |at, chain, found| {
                 if choices.has_fallen_back(at) {
@@ -103,7 +111,7 @@ impl Chains {
                 onward(chain, world.used.of(at), found);
             }
         });
-        Self { wanted, used, going, going_early, changing, fallen }
+        Self { wanted, used, going, going_early, moving, changing, fallen }
     }
 }
 
@@ -177,8 +185,8 @@ impl Rules<'_> {
         let goes_late = self.choices.goes_late(world, at);
         // A delete-first replacement waits for its own destroy, and that one for every dependent's. What the object
         // still wants waits for all that go above it, and so for all above the object.
-        let has_base = world.wants.of(at).iter().any(|&to| world.makes(to) && world.used.has(at, to));
-        if world.makes(at) && (goes_late || !world.removes(at)) && !has_base {
+        let has_base = world.wants.of(at).iter().any(|&to| world.changes(to) && world.used.has(at, to));
+        if world.changes(at) && (goes_late || !world.removes(at)) && !has_base {
             let make = world.make[at as usize];
             self.wait_for_chain(make, |chains| &chains.going_early, world.users.of(at), Because::DependentGoesFirst);
         }
@@ -199,11 +207,11 @@ impl Rules<'_> {
         let remove = world.remove[at as usize];
         let users = world.users.of(at);
         if world.creates_first(at) {
-            self.wait_for_chain(remove, |chains| &chains.changing, users, Because::DependentMovesFirst);
+            self.wait_for_chain(remove, |chains| &chains.moving, users, Because::DependentMovesFirst);
         } else if self.choices.has_fallen_back(at) {
             // Drawn with those that used it.
         } else if world.is_released_by_all(at) {
-            self.wait_for_chain(remove, |chains| &chains.changing, users, Because::Released);
+            self.wait_for_chain(remove, |chains| &chains.moving, users, Because::Released);
         } else {
             self.released_by_some(at);
         }
@@ -320,7 +328,7 @@ impl Rules<'_> {
         }
         let users = self.search.reachable(&world.users, world.users.of(left.object));
         for &user in users.iter().filter(|&&user| !is_used_by_it[user as usize] && user != left.object) {
-            for step in [world.make[user as usize], world.remove[user as usize]] {
+            for step in [world.change(user), world.remove[user as usize]] {
                 if !self.choices.is_dropped(left.node, step) {
                     let indirect = !world.used.has(user, left.object);
                     self.draft.wait(left.node, step, Because::DependentOfSuccessorFirst, indirect);

@@ -132,6 +132,16 @@ impl<'a> World<'a> {
         self.objects[at as usize].make == Presence::Planned
     }
 
+    /// `C(x)` if it changes the object, and not only the record.
+    pub(super) fn change(&self, at: u32) -> u32 {
+        if self.objects[at as usize].only_records { NONE } else { self.make[at as usize] }
+    }
+
+    /// `C(x)` is there, can wait, and changes the object.
+    pub(super) fn changes(&self, at: u32) -> bool {
+        self.makes(at) && !self.objects[at as usize].only_records
+    }
+
     /// `D(x)` is there and can wait.
     pub(super) fn removes(&self, at: u32) -> bool {
         self.objects[at as usize].remove == Presence::Planned

@@ -140,6 +140,11 @@ impl Rules<'_> {
         matches!(action, Some(Action::Create | Action::Update | Action::Record | Action::Replace))
     }
 
+    /// Whether it has a step `C` that changes it: a record-only step orders nothing but records.
+    fn changes(&self, x: &Address) -> bool {
+        self.has_c(x) && self.facts.actions.get(x) != Some(&Action::Record)
+    }
+
     fn has_d(&self, x: &Address) -> bool {
         let action = self.facts.actions.get(x);
         matches!(action, Some(Action::Destroy | Action::Forget | Action::Replace)) && !self.facts.held.contains(x)
@@ -220,7 +225,7 @@ impl Rules<'_> {
             edges.insert(turned(Node::D(a.clone()), Node::C(b.clone())));
         }
         if !self.has_c(a) {
-            for z in self.objects.iter().filter(|z| self.used(a, z) && self.has_c(z)) {
+            for z in self.objects.iter().filter(|z| self.used(a, z) && self.changes(z)) {
                 edges.insert(turned(Node::D(a.clone()), Node::C(z.clone())));
             }
         }
@@ -247,7 +252,7 @@ impl Rules<'_> {
                 }
                 // R4; a released object that only goes is R6's.
                 let is_r6 = self.is_released(b) && !self.has_c(b);
-                if self.has_d(b) && self.has_c(a) && !is_r6 {
+                if self.has_d(b) && self.changes(a) && !is_r6 {
                     edges.insert(if self.is_first(b) { (d(b), c(a)) } else { (c(a), d(b)) });
                 }
                 // R5, but for released objects.
@@ -272,7 +277,7 @@ impl Rules<'_> {
                 edges.insert((this.clone(), Node::C(x.clone())));
             }
             for y in self.leftovers.get(&(x.clone(), *key)).into_iter().flatten() {
-                if self.has_c(y) {
+                if self.changes(y) {
                     edges.insert((this.clone(), Node::C(y.clone())));
                 }
                 if self.has_d(y) {
@@ -316,7 +321,7 @@ impl Rules<'_> {
                     continue;
                 }
                 let this = Node::L(x.clone(), *key);
-                if self.has_c(b) {
+                if self.changes(b) {
                     edges.insert((this.clone(), Node::C(b.clone())));
                 }
                 if self.has_d(b) {

@@ -11,6 +11,8 @@ struct Fate {
     wanted: bool,
     make: bool,
     remove: bool,
+    /// Its step `C` is record-only.
+    only_records: bool,
     flag: bool,
 }
 
@@ -24,19 +26,19 @@ fn fates() -> Vec<Fate> {
         (true, false, false, true),
         (false, true, false, false),
         (false, true, true, false),
-    ];
-    let fate = |flag| {
-        move |&(recorded, wanted, make, remove): &(bool, bool, bool, bool)| Fate {
-            recorded,
-            wanted,
-            make,
-            remove,
-            flag,
-        }
-    };
-    let mut fates: Vec<Fate> = plain.iter().map(fate(false)).chain(plain.iter().map(fate(true))).collect();
-    fates.push(Fate { recorded: false, wanted: false, make: false, remove: false, flag: false });
-    fates
+    ]
+    .map(|(recorded, wanted, make, remove)| Fate {
+        recorded,
+        wanted,
+        make,
+        remove,
+        only_records: false,
+        flag: false,
+    });
+    let records = Fate { only_records: true, ..plain[1] };
+    let unflagged = || plain.into_iter().chain([records]);
+    let nowhere = Fate { recorded: false, wanted: false, ..plain[0] };
+    unflagged().chain(unflagged().map(|fate| Fate { flag: true, ..fate })).chain([nowhere]).collect()
 }
 
 /// Every graph without rings over three objects, as lists of what each points at.
@@ -86,6 +88,7 @@ fn object(fate: Fate, wants: &[u32], used: &[u32]) -> Object {
         wanted: fate.wanted,
         make: step(fate.make),
         remove: step(fate.remove),
+        only_records: fate.only_records,
         wants: wants.to_vec(),
         used: used.to_vec(),
         ..Object::default()

@@ -154,6 +154,7 @@ fn without_inheritance_there_is_the_ring_of_the_diagram_and_it_is_told_edge_by_e
         create_before_destroy,
         make: super::super::Presence::Planned,
         remove: super::super::Presence::Planned,
+        only_records: false,
         wants: edges.clone(),
         used: edges,
         leftovers: Vec::new(),

@@ -85,7 +85,7 @@ pub(super) fn check_rules(terms: &Terms<'_>, reach: &[u64], fallen: &dyn Fn(usiz
             }
             holds("R2", terms.d(a), terms.d(b))?;
             let late = terms.cbd(b) || (terms.released_for_good(b) && !fallen(b));
-            let (last, first) = if late { (terms.d(b), terms.c(a)) } else { (terms.c(a), terms.d(b)) };
+            let (last, first) = if late { (terms.d(b), terms.change(a)) } else { (terms.change(a), terms.d(b)) };
             holds("R4", last, first)?;
             let late = terms.cbd(a) || (!terms.wants(b, a) && !fallen(a));
             let (last, first) = if late { (terms.d(a), terms.c(b)) } else { (terms.c(b), terms.d(a)) };
@@ -95,7 +95,7 @@ pub(super) fn check_rules(terms: &Terms<'_>, reach: &[u64], fallen: &dyn Fn(usiz
             holds("R7", terms.leftover(a, k), terms.c(a))?;
             let used = terms.leftover_used(a, k);
             for y in (0..count).filter(|y| used >> y & 1 == 1) {
-                holds("R7", terms.leftover(a, k), terms.c(y))?;
+                holds("R7", terms.leftover(a, k), terms.change(y))?;
                 holds("R7", terms.d(y), terms.leftover(a, k))?;
             }
         }

@@ -88,6 +88,11 @@ impl<'a> Terms<'a> {
         self.step(x, Part::Make)
     }
 
+    /// `C(x)`, unless it is record-only.
+    pub(super) fn change(&self, x: usize) -> Option<usize> {
+        self.c(x).filter(|_| !self.objects[x].only_records)
+    }
+
     pub(super) fn d(&self, x: usize) -> Option<usize> {
         self.step(x, Part::Remove)
     }
@@ -156,11 +161,11 @@ impl Drawing<'_> {
             }
             self.wait(terms.d(a), terms.d(b), Kind::Fixed);
             if terms.cbd(b) {
-                self.wait(terms.d(b), terms.c(a), Kind::Fixed);
+                self.wait(terms.d(b), terms.change(a), Kind::Fixed);
             } else if terms.released_for_good(b) && !fallen[b] {
-                self.wait(terms.d(b), terms.c(a), Kind::Released(b));
+                self.wait(terms.d(b), terms.change(a), Kind::Released(b));
             } else {
-                self.wait(terms.c(a), terms.d(b), Kind::Fixed);
+                self.wait(terms.change(a), terms.d(b), Kind::Fixed);
             }
             if terms.cbd(a) {
                 self.wait(terms.d(a), terms.c(b), Kind::Fixed);
@@ -181,7 +186,7 @@ impl Drawing<'_> {
             let used = terms.leftover_used(x, k);
             self.wait(own, terms.c(x), Kind::Fixed);
             for y in (0..count).filter(|y| used >> y & 1 == 1) {
-                self.wait(own, terms.c(y), Kind::Fixed);
+                self.wait(own, terms.change(y), Kind::Fixed);
                 self.wait(terms.d(y), own, Kind::Fixed);
                 for j in 0..terms.objects[y].leftovers.len() {
                     if terms.leftover_used(y, j) >> x & 1 == 0 {
@@ -190,7 +195,7 @@ impl Drawing<'_> {
                 }
             }
             for b in (0..count).filter(|&b| terms.used(b, x) && used >> b & 1 == 0) {
-                self.wait(own, terms.c(b), Kind::MayGo);
+                self.wait(own, terms.change(b), Kind::MayGo);
                 self.wait(own, terms.d(b), Kind::MayGo);
             }
         }

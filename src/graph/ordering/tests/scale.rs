@@ -24,6 +24,7 @@ pub(super) fn shape(count: u32, make: Presence, remove: Presence) -> Vec<Object>
         create_before_destroy,
         make,
         remove,
+        only_records: false,
         used: if remove == Presence::Absent { Vec::new() } else { wants.clone() },
         wants,
         leftovers: Vec::new(),
