@@ -57,7 +57,8 @@ pub use planner::Planner;
 pub struct Plan {
     /// Every wanted or recorded object once, in address order, each leftover as its own entry after its object.
     pub changes: Vec<Change>,
-    /// What the executor needs beyond `changes`, for every object with a step of the kind create, update or record.
+    /// What the executor needs beyond `changes`, for every object with a step of the kind create, update or record. A
+    /// blocked object has such a step when its record does not say what its manifest says about keeping the object.
     pub prepared: BTreeMap<Address, Prepared>,
     /// The effective lifecycle of every wanted object, and of every recorded one that is no longer wanted.
     pub lifecycle: BTreeMap<Address, EffectiveLifecycle>,
@@ -123,6 +124,7 @@ pub struct Prepared {
     pub recorded: RecordedObject,
     /// The deposed key to use should this replacement create first; nothing for other steps.
     pub deposed_key: DeposedKey,
-    /// The step only records what was read: it checks no conditions and runs no hooks.
+    /// The step only records what was read, and what the manifest says about keeping the object: it checks no conditions,
+    /// runs no hooks and publishes nothing.
     pub only_follows: bool,
 }

@@ -92,6 +92,7 @@ struct Running {
     recorded: Option<Arc<RecordedObject>>,
     /// It only waits, and holds no place.
     placeless: bool,
+    only_follows: bool,
 }
 
 enum Ended {
@@ -181,6 +182,7 @@ impl Run {
                 step: running.seen.clone(),
                 planned: running.planned.clone(),
                 recorded: running.recorded.clone(),
+                only_follows: running.only_follows,
             })
             .collect()
     }
@@ -360,8 +362,9 @@ impl Run {
         let step = batch.step(node).clone();
         let task = batch.task(&self.engine, &step, &Known { records: &self.records, readings: &self.readings });
         let (planned, recorded) = batch.outlook(&step);
-        let seen = batch.seen(&step);
-        let running = Running { seen, batch: Some((id, node)), planned, recorded, placeless: false };
+        let (seen, only_follows) = (batch.seen(&step), batch.only_follows(&step));
+        let running =
+            Running { seen, batch: Some((id, node)), planned, recorded, placeless: false, only_follows };
         self.running.insert(step.clone(), running);
         self.push(step.clone(), ProgressKind::Started);
         let attendance = self.engine.under_way.begin(&task.namespace, &step, self.to_us.clone(), places);

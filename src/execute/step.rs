@@ -127,7 +127,7 @@ impl StepTask {
             other => other,
         };
         let done = match done {
-            Ok(fate) if !self.step.operation.removes() => publish::after(&self, fate).await,
+            Ok(fate) if !self.step.operation.removes() && !self.only_follows() => publish::after(&self, fate).await,
             other => other,
         };
         let done = done.and_then(|fate| conditions::after(&self, fate));
@@ -185,11 +185,14 @@ impl StepTask {
 
     /// What is to be recorded with the object, now that all it depends on is done.
     fn recorded(&self) -> Result<RecordedObject, Failure> {
+        if self.only_follows() {
+            return Ok(self.prepared()?.recorded.clone());
+        }
         let revisions = |target: &Address| self.scope.revisions.get(target).cloned().unwrap_or_default();
         Ok(recorded(self.prepared()?, self.instance.as_deref(), &self.scope, &revisions))
     }
 
-    /// Whether the step only records what was read.
+    /// Whether the step only records what was read, or what the manifest says about keeping the object.
     fn only_follows(&self) -> bool {
         self.prepared.as_ref().is_some_and(|prepared| prepared.only_follows)
     }

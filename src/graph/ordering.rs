@@ -32,6 +32,8 @@ pub(super) enum Presence {
     Planned,
     /// The step is under way: it waits for nothing, and every other step of its object waits for it.
     Running,
+    /// The step is to be done, and has no place in the order: it waits for nothing, and nothing waits for it.
+    Apart,
 }
 
 /// One object, or a whole family that others refer to (wanted, without steps; it wants and used its instances).

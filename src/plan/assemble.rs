@@ -1,8 +1,11 @@
 //! From decisions to the plan: changes in address order, what the executor needs for each step, and what is to be told.
 
+mod follow;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use self::follow::follow;
 use super::draft::{Block, Draft, LeftoverDraft};
 use super::inherit::Inheritance;
 use super::scene::{Id, Scene, Subject};
@@ -190,7 +193,7 @@ struct Flags {
 }
 
 /// What expressions decide about the record of an object.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 struct Expressed {
     prevent_destroy: bool,
     triggers: Option<Arc<Triggers>>,
@@ -204,16 +207,17 @@ fn flags_of(scene: &Scene<'_>, id: Id, flags: &Inheritance, expressed: &mut BTre
     Flags { create_first: flags.is_on(id), expressed: expressed.remove(&id).unwrap_or_else(own) }
 }
 
-/// What is to be recorded of wanted objects where expressions decide it: their protection, and what triggers them.
+/// What is to be recorded of objects where expressions decide it: their protection, and what triggers them.
 fn expressed(scene: &Scene<'_>, drafts: &[Option<Draft>]) -> BTreeMap<Id, Expressed> {
     let seen = Seen { scene, drafts };
     let asks = |instance: &&Arc<Instance>| instance.prevent_destroy_when.is_some() || !instance.triggers.is_empty();
     let one = |(id, subject): (Id, &Subject<'_>)| {
-        let instance = subject.instance.filter(|instance| subject.wanted && asks(instance))?;
+        let instance = subject.instance.filter(asks)?;
         let before = subject.current();
         let known = before.and_then(|before| before.triggers.as_ref()).map(|triggers| triggers.salt);
         let salt = known.unwrap_or_else(|| draw::salt(scene.options.seed, subject.address));
-        let triggers = (!instance.triggers.is_empty()).then(|| Arc::new(trigger::seen_in_plan(&seen, instance, salt)));
+        let is_triggered = subject.wanted && !instance.triggers.is_empty();
+        let triggers = is_triggered.then(|| Arc::new(trigger::seen_in_plan(&seen, instance, salt)));
         let before = before.is_some_and(|object| object.prevent_destroy);
         Some((id, Expressed { prevent_destroy: protect::recorded(instance, &seen, before), triggers }))
     };
@@ -224,8 +228,8 @@ fn expressed(scene: &Scene<'_>, drafts: &[Option<Draft>]) -> BTreeMap<Id, Expres
 /// does not say what it should.
 fn prepare(scene: &Scene<'_>, id: Id, draft: &mut Draft, flags: Flags) -> Option<Prepared> {
     let subject = scene.subjects[id];
-    if scene.options.mode == Mode::RefreshOnly {
-        return follow(scene, id, draft);
+    if draft.is_blocked() || scene.options.mode == Mode::RefreshOnly {
+        return follow(scene, id, draft, &flags.expressed);
     }
     let instance = subject.instance.filter(|_| subject.wanted && !scene.running.contains_key(&id))?;
     if draft.action == Action::Read {
@@ -283,22 +287,6 @@ fn prepare(scene: &Scene<'_>, id: Id, draft: &mut Draft, flags: Flags) -> Option
         },
         publish_again: draft.copies_drifted,
         ..prepared_from(scene, id, draft.action)
-    })
-}
-
-/// What is recorded of an object that was only read: itself, with the flags and edges that it has.
-fn follow(scene: &Scene<'_>, id: Id, draft: &mut Draft) -> Option<Prepared> {
-    let because = draft.record_differs.filter(|_| draft.action == Action::NoOp)?;
-    let object = draft.prior.clone()?;
-    draft.action = Action::Record;
-    draft.because = Some(because.to_owned());
-    Some(Prepared {
-        planned: object.value.clone(),
-        private: object.private.clone(),
-        recorded: object.as_ref().clone(),
-        prior: Some(object),
-        only_follows: true,
-        ..prepared_from(scene, id, Action::Record)
     })
 }
 

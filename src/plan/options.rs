@@ -49,6 +49,8 @@ pub struct RunningStep {
     pub planned: Option<Value>,
     /// What it will be recorded with, for its dependencies and flags.
     pub recorded: Option<Arc<RecordedObject>>,
+    /// It only writes the record, of an object that may be blocked: planning goes on as if it did not run.
+    pub only_follows: bool,
 }
 
 /// One configuration of a provider: what was seen under it may be gone all at once when it leads elsewhere.

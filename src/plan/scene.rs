@@ -217,7 +217,7 @@ impl<'a> Scene<'a> {
             running_leftovers: BTreeMap::new(),
             selected: Vec::new(),
         };
-        for running in &options.running {
+        for running in options.running.iter().filter(|running| !running.only_follows) {
             if let Some(id) = scene.find(&running.step.address) {
                 match running.step.deposed {
                     None => drop(scene.running.insert(id, running)),

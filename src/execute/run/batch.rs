@@ -43,7 +43,9 @@ impl Batch {
         let mut walk = Walk::new(Arc::new(graph));
         let ready = walk.start();
         let graph = Arc::clone(walk.graph());
-        let makes = graph.nodes().map(|node| graph.step(node)).filter(|step| !step.operation.removes());
+        let follows = |step: &Step| prepared.get(&step.address).is_some_and(|prepared| prepared.only_follows);
+        let steps = graph.nodes().map(|node| graph.step(node));
+        let makes = steps.filter(|step| !step.operation.removes() && !follows(step));
         let coming = makes.map(|step| step.address.clone()).collect();
         let (running, waiting): (Vec<_>, Vec<_>) = graph.nodes().partition(|node| graph.is_running(*node));
         let by_step = |nodes: Vec<NodeIndex>| nodes.into_iter().map(|node| (graph.step(node).clone(), node)).collect();
@@ -126,6 +128,11 @@ impl Batch {
             (true, None) => record()?.current.as_ref()?.provider.as_ref(),
         };
         used.map(AsRef::as_ref)
+    }
+
+    /// Whether a step only writes the record, so that nothing need wait for what it comes to.
+    pub fn only_follows(&self, step: &Step) -> bool {
+        !step.operation.removes() && self.prepared.get(&step.address).is_some_and(|prepared| prepared.only_follows)
     }
 
     fn change(&self, step: &Step) -> Option<&Change> {

@@ -9,7 +9,7 @@ use super::super::ordering::{Leftover, Object, Part, Presence, StepOf};
 use super::removal;
 use crate::load::Config;
 use crate::model::{Action, Address, Change, DeposedKey, InstanceKey, Operation, Recorded, ReplaceOrder, Step};
-use crate::plan::{self, EffectiveLifecycle, Plan, RunningStep};
+use crate::plan::{self, Plan, RunningStep};
 
 /// All objects of a plan. Numbers are positions in address order; families that are referred to as a whole come
 /// after all objects.
@@ -105,12 +105,12 @@ impl<'a> Joined<'a> {
         let mut row = Row::default();
         for change in &plan.changes {
             if let Some(at) = row.number(&self.names, &change.address) {
-                self.join_change(at, change, &plan.lifecycle);
+                self.join_change(at, change, plan);
             }
         }
     }
 
-    fn join_change(&mut self, at: usize, change: &Change, lifecycle: &BTreeMap<Address, EffectiveLifecycle>) {
+    fn join_change(&mut self, at: usize, change: &Change, plan: &Plan) {
         let (object, steps) = (&mut self.objects[at], &mut self.steps[at]);
         if let Some(key) = change.deposed {
             if matches!(change.action, Action::Destroy | Action::Forget) {
@@ -122,13 +122,17 @@ impl<'a> Joined<'a> {
         }
         if change.order == Some(ReplaceOrder::CreateFirst) && !object.create_before_destroy {
             // The effective flag decides, since it takes part in inheritance; the order stands in for it.
-            object.create_before_destroy = !lifecycle.contains_key(&change.address);
+            object.create_before_destroy = !plan.lifecycle.contains_key(&change.address);
         }
         // The running step itself: `join_running` knows it.
         if change.because.as_deref() == Some(plan::RUNNING) {
             return;
         }
         match change.action {
+            // Only its record follows, which takes no part in any order.
+            Action::Blocked if plan.prepared.contains_key(&change.address) => {
+                (object.make, steps.make) = (Presence::Apart, Operation::Record);
+            }
             Action::NoOp | Action::Blocked => {}
             Action::Record => steps.make = Operation::Record,
             Action::Create => steps.make = Operation::Create,

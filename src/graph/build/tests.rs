@@ -11,7 +11,7 @@ fn check(situation: &str, expected: Expect) {
 
 fn running(address: &str, operation: Operation) -> RunningStep {
     let step = Step { address: address.parse().unwrap(), deposed: None, operation, replaces: false };
-    RunningStep { step, planned: None, recorded: None }
+    RunningStep { step, planned: None, recorded: None, only_follows: false }
 }
 
 fn told(situation_text: &str, running: &[RunningStep]) -> String {

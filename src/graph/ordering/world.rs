@@ -94,6 +94,7 @@ impl<'a> World<'a> {
                 let node = self.steps.len() as u32;
                 self.steps.push(StepOf { object: at, part });
                 match part {
+                    Part::Make if presence == Presence::Apart => {}
                     Part::Make => self.make[at as usize] = node,
                     Part::Remove => self.remove[at as usize] = node,
                     Part::Leftover(k) => {

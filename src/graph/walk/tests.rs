@@ -135,7 +135,7 @@ fn a_stop_skips_what_was_not_started_and_lets_the_rest_end() {
 fn running_steps_are_not_given_out_and_their_end_counts() {
     let situation = situation("a: update\n b: update, wants a");
     let step = situation.graph().0.steps[0].step.clone();
-    let running = [RunningStep { step, planned: None, recorded: None }];
+    let running = [RunningStep { step, planned: None, recorded: None, only_follows: false }];
     let (graph, diagnostics) = situation.graph_while(&running);
     assert_eq!(diagnostics, []);
     let mut walk = Told(Walk::new(Arc::new(graph)));

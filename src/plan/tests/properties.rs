@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use proptest::prelude::*;
 
 use super::world::World;
-use crate::model::{Action, Address, ReplaceOrder, Severity};
+use crate::model::{Action, Address, RecordedObject, ReplaceOrder, Severity};
 use crate::plan::{Mode, Plan};
 
 /// A situation of up to six objects, as text.
@@ -103,6 +103,15 @@ fn gives_steps_to_what_is_free_only(world: &World, plan: &Plan) {
     for change in plan.changes.iter().filter(|change| change.deposed.is_none()) {
         let steps = matches!(change.action, Action::Create | Action::Update | Action::Replace | Action::Record);
         let expected = steps && !running.contains(&change.address);
+        if let Some(prepared) = plan.prepared.get(&change.address).filter(|_| change.action == Action::Blocked) {
+            // Nothing but what the manifest says about keeping the object.
+            let object = prepared.prior.as_deref().expect("it is recorded");
+            let flags = |object: &RecordedObject| (object.prevent_destroy, object.skip_destroy);
+            assert!(prepared.only_follows && flags(object) != flags(&prepared.recorded), "{}", change.address);
+            let (prevent_destroy, skip_destroy) = flags(object);
+            assert_eq!(*object, RecordedObject { prevent_destroy, skip_destroy, ..prepared.recorded.clone() });
+            continue;
+        }
         assert_eq!(plan.prepared.contains_key(&change.address), expected, "prepared {}", change.address);
     }
     for change in &plan.changes {

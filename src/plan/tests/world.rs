@@ -307,7 +307,7 @@ impl World {
                     let step = Step { address, deposed: None, operation, replaces: false };
                     let planned = Value::map([("id", Value::Unknown), ("input", Value::from(9))]);
                     let planned = (operation != Operation::Destroy).then_some(planned);
-                    options.running.push(RunningStep { step, planned, recorded: None });
+                    options.running.push(RunningStep { step, planned, recorded: None, only_follows: false });
                 }
             }
             other => panic!("unknown option: {other}"),

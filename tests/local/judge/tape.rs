@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use purlin::cli::json::StepEvent;
 use purlin::execute::{Progress, ProgressKind};
-use purlin::model::{Address, Operation, Recorded};
+use purlin::model::{Action, Address, Operation, Recorded};
 
 use super::rules::{Facts, Node};
 use super::view::{Ruled, View};
@@ -139,6 +139,10 @@ impl Tape {
     /// The record names direct dependencies and carries the effective flag.
     fn is_recorded_as_it_must(&self, x: &Address, operation: Operation, records: &Recorded) -> Result<(), String> {
         if operation.removes() || self.is_partial_view || self.only_reads || !self.facts.wanted.contains(x) {
+            return Ok(());
+        }
+        // Of a blocked object only what the manifest says about keeping it is recorded.
+        if self.facts.actions.get(x) == Some(&Action::Blocked) {
             return Ok(());
         }
         let current = records.get(x).and_then(|stored| stored.record.current.clone());

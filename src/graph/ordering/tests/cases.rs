@@ -194,6 +194,9 @@ pub(super) fn situation(seed: u64, with_leftovers: bool, with_running: bool) -> 
                 object.remove = Presence::Absent;
             }
         }
+        if chosen[at].recorded && object.make == Presence::Absent && dice.one_in(4) {
+            object.make = Presence::Apart;
+        }
         objects.push(object);
     }
     let flags: Vec<bool> = chosen.iter().map(|fate| fate.flag && dice.one_in(2)).collect();

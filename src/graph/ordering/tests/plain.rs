@@ -84,8 +84,9 @@ impl<'a> Terms<'a> {
         self.steps.iter().position(|step| *step == StepOf { object: object as u32, part })
     }
 
+    /// `C(x)`, unless it is apart.
     pub(super) fn c(&self, x: usize) -> Option<usize> {
-        self.step(x, Part::Make)
+        self.step(x, Part::Make).filter(|_| self.objects[x].make != Presence::Apart)
     }
 
     /// `C(x)`, unless it is record-only.
