@@ -80,7 +80,7 @@ pub struct Moves {
 }
 
 /// Finds the moves: first those that a crash cut, then, on the records as they are after that, those that are asked
-/// for. A plan towards nothing only finishes what was cut. `answers` are those to the questions of earlier calls.
+/// for, whatever the plan is for. `answers` are those to the questions of earlier calls.
 pub fn find(config: &Config, recorded: &Recorded, options: &PlanOptions, answers: &Takeovers) -> Moves {
     let mut found = Moves::default();
     for (from, stored) in recorded {
@@ -95,7 +95,7 @@ pub fn find(config: &Config, recorded: &Recorded, options: &PlanOptions, answers
         // What was to get another type has it since the write that says where it goes.
         found.moves.push(Move { from: from.clone(), to: Address::clone(to), uid, back, conversion: None });
     }
-    if options.mode != Mode::Normal || (recorded.is_empty() && options.indexed.is_empty()) {
+    if recorded.is_empty() && options.indexed.is_empty() {
         return found;
     }
     let after = match found.moves.is_empty() {
@@ -114,7 +114,12 @@ pub fn find(config: &Config, recorded: &Recorded, options: &PlanOptions, answers
     search.settle_claims();
     search.keep_named();
     search.doubt_names();
-    search.found
+    let mut found = search.found;
+    if options.mode != Mode::Normal {
+        // Nothing is made, so only what is recorded has to wait.
+        found.held.retain(|address, _| recorded.contains_key(address));
+    }
+    found
 }
 
 /// Whether a move that a crash cut is to be finished. Otherwise the record stays where it was: whoever wanted it at the

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{Conversion, Move, Search, lives};
 use crate::load::{Expansion, Family, Instance};
 use crate::model::{Address, InstanceKey, Reason, of_name};
-use crate::plan::Held;
+use crate::plan::{Held, Mode};
 
 /// Who says that it was somewhere else before. It says so as long as its manifest is there, also while nothing can be
 /// moved to it: otherwise somebody else gets the object meanwhile, and it makes another one afterwards.
@@ -92,7 +92,15 @@ impl Search<'_> {
     /// While it is not known which instances a family has, nobody can tell what of the objects that are to be moved
     /// to it is still wanted.
     pub(super) fn hold_for(&mut self, family: &Family) {
-        if !family.shared.is_wanted() || matches!(family.expansion, Expansion::Known(_)) {
+        let shared = &family.shared;
+        // Any of its objects would be protected, or kept.
+        let keeps = shared.prevent_destroy || shared.prevent_destroy_when.is_some() || shared.keeps_object();
+        let concerns = match self.options.mode {
+            Mode::Normal => true,
+            Mode::Destroy => keeps,
+            Mode::RefreshOnly => false,
+        };
+        if !concerns || !shared.is_wanted() || matches!(family.expansion, Expansion::Known(_)) {
             return;
         }
         let (recorded, to) = (self.recorded, &family.shared.address);
