@@ -370,6 +370,22 @@ impl<'a> Scene<'a> {
         targets.filter(|target| *target != id).collect()
     }
 
+    /// What the record of an object names, and its Resource still refers to.
+    pub fn still_used(&self, id: Id) -> Vec<Id> {
+        let subject = self.subjects[id];
+        let Some(instance) = subject.instance.filter(|_| subject.wanted) else { return self.used.of(id).collect() };
+        let kept: BTreeSet<Id> = match self.used_through_data(instance) {
+            Some(targets) => targets.iter().filter_map(|target| self.resolve_used(target)).collect(),
+            None => instance.references.iter().filter_map(|one| self.resolve_used(&one.target)).collect(),
+        };
+        self.used.of(id).filter(|used| kept.contains(used)).collect()
+    }
+
+    /// Whether a number is that of an object, or of a junction that stands for it.
+    pub fn stands_for(&self, number: Id, id: Id) -> bool {
+        number == id || self.members(number).contains(&id)
+    }
+
     /// Whether any object depends on itself, directly or through others. Far cheaper than finding who and how.
     pub fn has_ring(&self) -> bool {
         let count = self.subjects.len();

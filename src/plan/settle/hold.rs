@@ -1,7 +1,8 @@
 //! Holding: what an object that stays still uses is not destroyed.
 //!
 //! An object stays with its edges when it cannot be planned or carried out, when it is wanted, or when its own destroy
-//! is held. From there every destroy is held along recorded edges, through every object, whatever its step.
+//! is held. From there every destroy is held along recorded edges, also through objects that have nothing to do, or
+//! change, as long as these still have the reference.
 
 use crate::model::{Action, Diagnostic, ObjectStatus, Reason, RecordedObject, Severity};
 use crate::plan::draft::{Block, Draft};
@@ -96,11 +97,12 @@ impl Search<'_, '_> {
             self.reach(user, self.scene.used.of(id));
             return false;
         }
-        let mut changed = false;
+        let (mut changed, mut stays) = (false, false);
         let block = self.still_used(id, user, drafts);
         let current = self.scene.subjects[id].current();
         if let Some(draft) = drafts[id].as_mut() {
             let is_running = self.scene.running.contains_key(&id);
+            stays = is_running || draft.is_blocked() || draft.leaves() || draft.action == Action::Replace;
             let destroys = draft.leaves() && current.is_some();
             if is_running {
                 // Its own step is past holding; its leftovers are not.
@@ -126,7 +128,12 @@ impl Search<'_, '_> {
         }
         let leftovers = self.scene.subjects[id].record.iter().flat_map(|record| record.deposed.values());
         let used_by_leftovers: Vec<Id> = leftovers.flat_map(|object| self.scene.leftover_used(id, object)).collect();
-        self.reach(id, self.scene.used.of(id).chain(used_by_leftovers));
+        self.reach(id, used_by_leftovers);
+        if stays {
+            self.reach(id, self.scene.used.of(id));
+        } else {
+            self.reach(user, self.scene.still_used(id));
+        }
         changed
     }
 
@@ -135,8 +142,10 @@ impl Search<'_, '_> {
         let scene = self.scene;
         let why = drafts[user].as_ref().and_then(|draft| draft.block.as_ref()).map(|block| block.reason());
         let user_address = scene.address(user);
+        let is_direct = scene.used.of(user).chain(scene.wants.of(user)).any(|used| scene.stands_for(used, id));
+        let through = if is_direct || self.is_leftover_of(user, id) { "" } else { " through others" };
         if scene.running.contains_key(&user) {
-            let what = format!("still used by `{user_address}`, a step of which is running");
+            let what = format!("still used by `{user_address}`{through}, a step of which is running");
             let waits = Diagnostic::warning(scene.address(id), Reason::Waiting, what);
             return Block::held(waits).waiting_for([user]);
         }
@@ -146,35 +155,44 @@ impl Search<'_, '_> {
             && self.waits_for(user, id, drafts);
         let (what, hint) = match why {
             Some(Reason::NotSelected) => (
-                format!("still used by `{user_address}`, which is not selected"),
+                format!("still used by `{user_address}`{through}, which is not selected"),
                 format!("select it too: `--target {user_address}`"),
             ),
             Some(_) if deadlock => (
-                format!("still used by `{user_address}`, which waits for this very replacement"),
+                format!("still used by `{user_address}`{through}, which waits for this very replacement"),
                 format!(
                     "set `lifecycle.createBeforeDestroy: true` here, so that the new object is made first, or let \
                      `{user_address}` not hang on it until this is done"
                 ),
             ),
             Some(_) if self.waits => (
-                format!("still used by `{user_address}`, which waits for something that is not applied yet"),
+                format!("still used by `{user_address}`{through}, which waits for something that is not applied yet"),
                 format!("nothing need be done: it goes once `{user_address}` has changed"),
             ),
             Some(reason) => (
-                format!("still used by `{user_address}`, which is blocked: {reason}"),
+                format!("still used by `{user_address}`{through}, which is blocked: {reason}"),
                 format!("resolve what blocks `{user_address}` first"),
             ),
             None if scene.subjects[user].wanted => (
-                format!("still used by `{user_address}`"),
+                format!("still used by `{user_address}`{through}"),
                 format!("delete `{user_address}` too, or remove its reference"),
             ),
-            None => (format!("still used by `{user_address}`"), format!("wait until `{user_address}` is gone")),
+            None => {
+                (format!("still used by `{user_address}`{through}"), format!("wait until `{user_address}` is gone"))
+            }
         };
         let mut diagnostic = Diagnostic::error(scene.address(id), Reason::StillUsed, what).hint(hint);
         if self.waits && !deadlock {
             diagnostic.severity = Severity::Warning;
         }
         Block::held(diagnostic).waiting_for([user])
+    }
+
+    /// Whether a leftover of an object used another one.
+    fn is_leftover_of(&self, user: Id, id: Id) -> bool {
+        let leftovers = self.scene.subjects[user].record.iter().flat_map(|record| record.deposed.values());
+        let mut used = leftovers.flat_map(|object| self.scene.leftover_used(user, object));
+        used.any(|used| self.scene.stands_for(used, id))
     }
 
     /// Whether a blocked object waits for a change of another one, be it through others.

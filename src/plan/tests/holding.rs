@@ -44,16 +44,34 @@ fn holding_is_transitive() {
 fn holding_goes_through_objects_without_a_step() {
     check(
         "
+         want a force=2
+         have a force=1
+         want b after=a
+         have b uses=a
+         want c problem=broken after=b
+         have c uses=b",
+        expect![[r#"
+            a Blocked StillUsed: still used by `c` through others, which is blocked: InvalidManifest (hint: resolve what blocks `c` first) <- c
+            b NoOp
+            c Blocked InvalidManifest: broken
+            error a StillUsed
+            error c InvalidManifest"#]],
+    );
+}
+
+#[test]
+fn holding_ends_at_an_object_that_lets_go() {
+    check(
+        "
          have a
          want b
          have b uses=a
          want c problem=broken
          have c uses=b",
         expect![[r#"
-            a Blocked StillUsed: still used by `b` (hint: delete `b` too, or remove its reference) <- b
+            a Destroy (no longer wanted)
             b Record (its dependencies changed)
             c Blocked InvalidManifest: broken
-            error a StillUsed
             error c InvalidManifest"#]],
     );
 }

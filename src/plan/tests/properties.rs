@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use proptest::prelude::*;
 
 use super::world::World;
-use crate::model::{Action, Address, RecordedObject, ReplaceOrder, Severity};
+use crate::model::{Action, Address, Change, RecordedObject, ReplaceOrder, Severity};
 use crate::plan::{Mode, Plan};
 
 /// A situation of up to six objects, as text.
@@ -126,7 +126,8 @@ fn gives_steps_to_what_is_free_only(world: &World, plan: &Plan) {
     }
 }
 
-/// What the record of a blocked object names, directly or through others, has no step that destroys.
+/// What the record of a blocked object names has no step that destroys, nor what it used through others that stay as they
+/// are or still have the reference.
 fn holds_what_blocked_objects_used(world: &World, plan: &Plan) {
     let current: BTreeMap<&Address, _> =
         plan.changes.iter().filter(|change| change.deposed.is_none()).map(|change| (&change.address, change)).collect();
@@ -135,7 +136,12 @@ fn holds_what_blocked_objects_used(world: &World, plan: &Plan) {
     let mut reached = BTreeSet::new();
     while let Some(address) = open.pop() {
         let object = world.recorded.get(&address).and_then(|stored| stored.record.current.clone());
-        for used in object.iter().flat_map(|object| object.dependencies.iter()) {
+        let changes =
+            |change: &&Change| matches!(change.action, Action::NoOp | Action::Record | Action::Update | Action::Create);
+        let is_changing = current.get(&address).copied().is_some_and(|change| changes(&change));
+        let kept = plan.wants.get(&address).filter(|_| is_changing && !running.contains(&address));
+        let is_kept = |used: &&Address| kept.is_none_or(|kept| kept.contains(used));
+        for used in object.iter().flat_map(|object| object.dependencies.iter()).filter(is_kept) {
             if *used != address && reached.insert(used.clone()) {
                 open.push(used.clone());
             }
