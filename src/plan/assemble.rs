@@ -91,6 +91,12 @@ fn family_change(scene: &Scene<'_>, id: Id, draft: Draft, told: &mut Told) -> Op
     let warnings = family.shared.problems.iter().filter(|problem| problem.severity == Severity::Warning);
     told.extend(id, warnings.cloned());
     let block = draft.block.as_deref().filter(|_| families::is_unexpanded(scene, id) || draft.at_once)?;
+    if !scene.is_selected(id) {
+        let because = Some(select::NOT_SELECTED.to_owned());
+        let type_name = family.shared.type_name.clone();
+        let at_rest = finish_change(scene, subject, Draft { because, ..Draft::nothing() }, None, None);
+        return scene.find(subject.address).is_none().then_some(Change { type_name, ..at_rest });
+    }
     let in_place = |mut diagnostic: Diagnostic| {
         diagnostic.source = diagnostic.source.or_else(|| family.shared.source.clone());
         diagnostic
@@ -549,7 +555,8 @@ fn must_run_again(scene: &Scene<'_>, drafts: &[Option<Draft>]) -> Option<Diagnos
         draft.block.as_deref().is_some_and(is_over_soon)
     };
     let unknown = |draft: &Draft| draft.block.as_ref().is_some_and(|b| b.reason() == Reason::DependencyNotReady);
-    let families = (scene.objects..scene.subjects.len()).filter(|id| families::is_unexpanded(scene, *id));
+    let families = scene.objects..scene.subjects.len();
+    let families = families.filter(|id| scene.is_selected(*id) && families::is_unexpanded(scene, *id));
     let families = families.filter(|id| drafts[*id].as_ref().is_some_and(unknown)).count();
     // Its settings are known once what they refer to has run, if that is going to.
     let goes_on = |id: &Id| drafts[*id].as_ref().is_some_and(|draft| draft.block.is_none());

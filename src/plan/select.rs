@@ -18,9 +18,9 @@ pub fn means(target: &Address, address: &Address) -> bool {
 
 /// The objects that the plan is about, a mark for each; nothing when it is about all.
 ///
-/// Towards the configuration: the targets, and every wanted object that they depend on, by configuration and records,
-/// directly or not. What is no longer wanted goes only when it is a target itself. Towards nothing: the targets, and
-/// what depends on them by records.
+/// Towards the configuration: the targets, and every wanted object that they refer to, directly or not. What is no longer
+/// wanted goes only when it is a target itself. Towards nothing: the targets, and what depends on them by records. A plan
+/// that only reads follows the records as well, since no configuration counts in it.
 pub(super) fn selected(scene: &Scene<'_>, options: &PlanOptions) -> Vec<bool> {
     if options.targets.is_empty() {
         return Vec::new();
@@ -28,32 +28,25 @@ pub(super) fn selected(scene: &Scene<'_>, options: &PlanOptions) -> Vec<bool> {
     let count = scene.subjects.len();
     let is_target = |id: &Id| options.targets.iter().any(|target| means(target, scene.address(*id)));
     let targets: Vec<Id> = (0..count).filter(is_target).collect();
-    let mut selected = vec![false; count];
-    if options.mode == Mode::Destroy {
-        let dependents = scene.used.turned();
-        let mut open = targets.clone();
-        while let Some(id) = open.pop() {
-            if !std::mem::replace(&mut selected[id], true) {
-                open.extend(dependents.of(id));
-            }
+    let dependents;
+    let along = match options.mode {
+        Mode::Normal => &scene.wants,
+        Mode::RefreshOnly => &scene.used,
+        Mode::Destroy => {
+            dependents = scene.used.turned();
+            &dependents
         }
-    } else {
-        // A family is its wanted instances to who refers to it, and its recorded ones to who used it.
-        let mut reached = [vec![false; count], vec![false; count]];
-        let mut open: Vec<(Id, bool)> = targets.iter().flat_map(|id| [(*id, false), (*id, true)]).collect();
-        while let Some((id, by_record)) = open.pop() {
-            if std::mem::replace(&mut reached[usize::from(by_record)][id], true) {
-                continue;
-            }
-            selected[id] = scene.subjects[id].wanted || options.mode == Mode::RefreshOnly;
-            let either = !scene.is_junction(id);
-            if either || !by_record {
-                open.extend(scene.wants.of(id).map(|target| (target, false)));
-            }
-            if either || by_record {
-                open.extend(scene.used.of(id).map(|target| (target, true)));
-            }
+    };
+    let mut reached = vec![false; count];
+    let mut open = targets.clone();
+    while let Some(id) = open.pop() {
+        if !std::mem::replace(&mut reached[id], true) {
+            open.extend(along.of(id));
         }
+    }
+    let mut selected = reached;
+    if options.mode == Mode::Normal {
+        selected.iter_mut().zip(&scene.subjects).for_each(|(selected, subject)| *selected &= subject.wanted);
     }
     targets.into_iter().for_each(|id| selected[id] = true);
     selected
