@@ -18,6 +18,7 @@ pub mod record;
 pub mod schema;
 pub mod secrets;
 pub(crate) mod suggest;
+pub mod unicode;
 pub mod value;
 pub mod version;
 

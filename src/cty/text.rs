@@ -1,17 +1,6 @@
-//! Texts: the one form of Unicode in which they are compared, and how they stand in JSON.
+//! Texts, as they stand in JSON.
 
-use std::sync::Arc;
-
-use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfc_quick};
-
-/// The text in normalization form C. Two texts that look alike are equal then; without it, what one side composes and
-/// the other does not would differ for ever.
-pub(super) fn normalized(text: &str) -> Arc<str> {
-    if text.is_ascii() || is_nfc_quick(text.chars()) == IsNormalized::Yes {
-        return text.into();
-    }
-    text.nfc().collect::<String>().into()
-}
+pub(super) use crate::model::unicode::normalized;
 
 /// Writes a JSON text with the escapes that Go's encoder chooses, `<`, `>` and `&` included: the encodings of types and
 /// states are compared by their bytes.
@@ -38,12 +27,6 @@ pub(super) fn write_json(text: &str, out: &mut String) {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn composed_and_decomposed_letters_are_one() {
-        assert_eq!(&*normalized("cafe\u{301}"), "caf\u{e9}");
-        assert_eq!(&*normalized("caf\u{e9}"), "caf\u{e9}");
-    }
 
     #[test]
     fn what_html_could_read_is_escaped() {

@@ -12,6 +12,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use super::intern::kept;
 use super::suggest::closest;
 use crate::model::data::{Texts, text_of};
+use crate::model::unicode::normalized;
 use crate::model::{Address, DataKind, DataRef, Diagnostic, Diagnostics, Path, Reason, Value};
 
 /// One entry of `spec.inputs`.
@@ -129,8 +130,8 @@ impl Input {
             }
         };
         match texts.get(key) {
-            Some(text) if object.kind == DataKind::Secret => Ok(Value::String(text.clone()).into_sensitive()),
-            Some(text) => Ok(Value::String(text.clone())),
+            Some(text) if object.kind == DataKind::Secret => Ok(Value::String(normalized(text)).into_sensitive()),
+            Some(text) => Ok(Value::String(normalized(text))),
             None if self.optional => Ok(Value::Null),
             None => Err(Box::new(self.no_such_key(texts))),
         }

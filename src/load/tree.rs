@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::intern::Interner;
+use crate::model::unicode::normalized;
 use crate::model::{Number, Path, Segment};
 
 /// A value with its place.
@@ -47,7 +48,11 @@ impl Tree {
     pub fn from_json_map(map: &serde_json::Map<String, serde_json::Value>, interner: &mut Interner) -> Self {
         let entries = map
             .iter()
-            .map(|(key, value)| Entry { key: interner.get(key), line: 0, value: Self::from_json(value, interner) })
+            .map(|(key, value)| Entry {
+                key: interner.get(&normalized(key)),
+                line: 0,
+                value: Self::from_json(value, interner),
+            })
             .collect();
         Self { line: 0, node: Node::Map(entries) }
     }
@@ -63,7 +68,7 @@ impl Tree {
                 .map(Number::Int)
                 .or_else(|| Number::parse(&number.to_string()))
                 .map_or(Node::Null, Node::Number),
-            Json::String(text) => Node::String(text.as_str().into()),
+            Json::String(text) => Node::String(normalized(text)),
             Json::Array(items) => Node::List(items.iter().map(|item| Self::from_json(item, interner)).collect()),
             Json::Object(map) => return Self::from_json_map(map, interner),
         };

@@ -14,6 +14,7 @@ use granit_parser::{Event, Options, Parser, ScalarStyle, ScanError, Span};
 use super::intern::Interner;
 use super::tree::{Entry, Node, Tree};
 use crate::model::Number;
+use crate::model::unicode::normalized;
 
 /// How many values the aliases of one document may stand for together: more than a manifest can be large.
 const EXPANSION: usize = 100_000;
@@ -129,7 +130,7 @@ impl<'a> Builder<'a> {
             Event::Scalar(text, style, anchor, tag) => {
                 let plain = style == ScalarStyle::Plain;
                 if let Some(Frame::Map { key: key @ None, .. }) = self.frames.last_mut() {
-                    *key = Some((self.interner.get(&text), line));
+                    *key = Some((self.interner.get(&normalized(&text)), line));
                     if plain && text == "<<" {
                         // Told apart from the text "<<" by the sign that no other key has.
                         *key = Some((Arc::from(MERGE), line));
@@ -144,7 +145,7 @@ impl<'a> Builder<'a> {
                     _ => !plain,
                 };
                 let node =
-                    if as_text { Node::String(text.as_ref().into()) } else { scalar(&text, line, &mut self.warnings)? };
+                    if as_text { Node::String(normalized(&text)) } else { scalar(&text, line, &mut self.warnings)? };
                 self.value(Tree { line, node }, anchor)
             }
             Event::SequenceStart(_, anchor, _) => self.open(Frame::List { line, anchor, items: Vec::new() }),
@@ -263,7 +264,7 @@ fn scalar(text: &str, line: usize, warnings: &mut Vec<Fault>) -> Result<Node, Fa
             Some(Scalar::NotFinite) => {
                 return Err(Fault::new(line, format!("`{text}` is no number that a manifest can hold")));
             }
-            None => Node::String(text.into()),
+            None => Node::String(normalized(text)),
         },
         _ => match text {
             "" | "~" | "null" | "Null" | "NULL" => Node::Null,
@@ -272,9 +273,9 @@ fn scalar(text: &str, line: usize, warnings: &mut Vec<Fault>) -> Result<Node, Fa
             "yes" | "Yes" | "YES" | "on" | "On" | "ON" | "no" | "No" | "NO" | "off" | "Off" | "OFF" => {
                 let hint = "write `true` or `false`, or quote it if it is a text";
                 warnings.push(differs(line, text, "a boolean", hint.to_owned()));
-                Node::String(text.into())
+                Node::String(normalized(text))
             }
-            _ => Node::String(text.into()),
+            _ => Node::String(normalized(text)),
         },
     })
 }

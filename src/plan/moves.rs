@@ -25,7 +25,7 @@ use super::{Held, Mode, PlanOptions};
 use crate::api;
 use crate::load::{Config, Expansion, Family, Instance};
 use crate::model::{
-    Address, Diagnostic, Diagnostics, InstanceKey, Reason, Record, Recorded, RecordedObject, Segment, Severity,
+    Address, Diagnostic, Diagnostics, InstanceKey, Reason, Record, Recorded, RecordedObject, Segment, Severity, of_name,
 };
 
 /// One record that belongs to another address now.
@@ -228,8 +228,10 @@ impl<'a> Search<'a> {
         let told = explicit.iter().map(|from| (from, true));
         // Of a Resource with an error nobody knows which keys it is to have.
         let broken = is_broken(instance);
-        let implied = if occupied || broken { Vec::new() } else { self.other_keys(&address.name, address) };
-        // What is recorded under its own name is nearest, whatever it was called long ago.
+        // As with a `moved` block, no key comes or goes without saying where an annotation says what the object was. One that
+        // was followed says nothing any more: what is recorded under its own name is nearer than what has an old name.
+        let is_said = explicit.iter().any(|from| self.record(from).is_some()) && !self.was_followed(instance);
+        let implied = if occupied || broken || is_said { Vec::new() } else { self.other_keys(&address.name, address) };
         for (from, explicit) in implied.iter().map(|from| (from, false)).chain(told) {
             if self.passed.contains(&(address.clone(), from.clone())) {
                 continue;
@@ -285,6 +287,12 @@ impl<'a> Search<'a> {
         if !occupied && instance.import.is_none() && !explicit.is_empty() {
             self.in_vain.insert(address.clone());
         }
+    }
+
+    /// Whether what is recorded of a Resource came from a place that its annotation names.
+    fn was_followed(&self, resource: &Instance) -> bool {
+        let mut own = of_name(self.recorded, &resource.address.name).flat_map(|(_, stored)| &stored.record.came_from);
+        own.any(|old| resource.moved_from.iter().any(|named| named.name == old.name))
     }
 
     fn is_running(&self, address: &Address) -> bool {

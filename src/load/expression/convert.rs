@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use cel::objects::{Key, OptionalValue};
 
+use crate::model::unicode::normalized;
 use crate::model::{Number, Value};
 
 /// A known value without marks, for CEL. Whole numbers become int when they fit, else uint, else double.
@@ -37,9 +38,9 @@ pub(super) fn from_cel(value: cel::Value) -> Result<Value, &'static str> {
         cel::Value::UInt(unsigned) => Number::parse(&unsigned.to_string()).map_or(Value::Null, Value::Number),
         cel::Value::Float(float) if float.is_finite() => Value::Number(Number::from(float)),
         cel::Value::Float(_) => return Err("a number that is not finite"),
-        cel::Value::String(text) => Value::String(text.as_str().into()),
+        cel::Value::String(text) => Value::String(normalized(&text)),
         cel::Value::Bytes(bytes) => match std::str::from_utf8(&bytes) {
-            Ok(text) => Value::String(text.into()),
+            Ok(text) => Value::String(normalized(text)),
             Err(_) => return Err("bytes that are no text; use base64.encode"),
         },
         cel::Value::List(items) => {

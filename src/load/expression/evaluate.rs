@@ -7,6 +7,7 @@ use cel::{Context, ExecutionError};
 use super::program::{How, Program, Slot};
 use super::{Access, Part, Problem, Scope, budget, convert, functions};
 use crate::model::Value;
+use crate::model::unicode::normalized;
 
 impl Program {
     /// The value in a scope. Unknown if anything it reads is unknown, sensitive if anything it reads is sensitive,
@@ -233,6 +234,6 @@ pub(super) fn text(parts: &[Part], scope: &dyn Scope) -> Result<Value, Problem> 
         })?;
         joined.push_str(&text);
     }
-    let value = if unknown { Value::Unknown } else { Value::String(joined.into()) };
+    let value = if unknown { Value::Unknown } else { Value::String(normalized(&joined)) };
     Ok(if sensitive { value.into_sensitive() } else { value })
 }

@@ -104,10 +104,7 @@ impl Search<'_> {
             return;
         }
         let (recorded, to) = (self.recorded, &family.shared.address);
-        // When an instance of it came from a place that the annotation names, the annotation was followed.
-        let mut own = of_name(recorded, &to.name).flat_map(|(_, stored)| &stored.record.came_from);
-        let is_named = |old: &Address| family.shared.moved_from.iter().any(|named| named.name == old.name);
-        let was_followed = own.any(is_named);
+        let was_followed = self.was_followed(shared);
         for from in family.shared.moved_from.iter() {
             let all = of_name(recorded, &from.name).map(|(address, _)| address);
             for address in all.filter(|address| from.key == InstanceKey::None || *address == from) {

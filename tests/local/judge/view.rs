@@ -329,7 +329,12 @@ impl View<'_> {
             let old = old.filter(|name| claims(name) == 1 && !self.wish.wants.contains_key(*name));
             let old = old.map(|name| Address { name: name.as_str().into(), key: x.key.clone() });
             let leaves = |from: &Address| self.is_recorded(from) && self.wish.wanted(from).is_none();
-            let Some(from) = old.filter(leaves).or_else(|| from.filter(leaves)) else { continue };
+            // While an annotation names what is recorded, no key comes or goes without saying.
+            let named = &self.wish.wants[&*x.name].moved_from;
+            let is_said = self.records.keys().any(|known| named.iter().any(|name| **name == *known.name));
+            let Some(from) = old.filter(leaves).or_else(|| from.filter(|from| !is_said && leaves(from))) else {
+                continue;
+            };
             // What names it may not be touched while an operation is open.
             let waits = self.current_changes().find(|change| change.address == *x);
             if is_open && waits.is_some_and(|change| change.action == Action::Blocked) {
