@@ -152,7 +152,10 @@ impl Reader<'_> {
         }
         let program = Program::parse(source, column, self.interner)?;
         program.accesses().try_for_each(|access| self.allowed(access))?;
-        Ok(Part::Program(program))
+        Ok(match program.into_path() {
+            Ok(access) => Part::Path(access, column),
+            Err(program) => Part::Program(program),
+        })
     }
 
     /// A variable of another place stands for nothing here.

@@ -1,6 +1,6 @@
 //! An expression beyond a plain path: parsed by the CEL parser, with every path that it reads known beforehand.
 
-use cel::common::ast::IdedExpr;
+use cel::common::ast::{Expr, IdedExpr};
 use cel::parser::{ParseErrors, PrattParser};
 
 use super::{Access, Problem, names, rewrite, scan};
@@ -69,6 +69,14 @@ impl Program {
         let mut expression = parser.parse(source).map_err(|errors| syntax_error(&errors, column))?;
         let slots = rewrite::prepare(&mut expression, interner)?;
         Ok(Self { source: source.into(), column, expression: Box::new(expression), slots: slots.into() })
+    }
+
+    /// The path, when the expression is nothing else: one with a key that only CEL can read.
+    pub(super) fn into_path(self) -> Result<Access, Self> {
+        match (&self.expression.expr, &*self.slots) {
+            (Expr::Ident(_), [Slot { access, how: How::Value }]) => Ok(access.clone()),
+            _ => Err(self),
+        }
     }
 
     /// Every path it reads, in the order of reading.
