@@ -69,7 +69,11 @@ pub(super) fn assemble(scene: &Scene<'_>, drafts: Vec<Option<Draft>>, flags: &In
         for leftover in leftovers {
             // What blocks the object and with it the leftover is told once.
             if let Some(block) = leftover.block.as_deref().filter(|block| Some(block.reason()) != blocked) {
-                diagnostics.extend(id, block.diagnostics.iter().cloned());
+                let named = |problem: &Diagnostic| Diagnostic {
+                    summary: format!("deposed {}: {}", leftover.key, problem.summary),
+                    ..problem.clone()
+                };
+                diagnostics.extend(id, block.diagnostics.iter().map(named));
             }
             plan.changes.push(leftover_change(scene, id, leftover));
         }

@@ -142,10 +142,9 @@ impl Search<'_, '_> {
         let scene = self.scene;
         let why = drafts[user].as_ref().and_then(|draft| draft.block.as_ref()).map(|block| block.reason());
         let user_address = scene.address(user);
-        let is_direct = scene.used.of(user).chain(scene.wants.of(user)).any(|used| scene.stands_for(used, id));
-        let through = if is_direct || self.is_leftover_of(user, id) { "" } else { " through others" };
+        let (who, deposed) = self.who_uses(user, id);
         if scene.running.contains_key(&user) {
-            let what = format!("still used by `{user_address}`{through}, a step of which is running");
+            let what = format!("still used by {who}, a step of which is running");
             let waits = Diagnostic::warning(scene.address(id), Reason::Waiting, what);
             return Block::held(waits).waiting_for([user]);
         }
@@ -155,31 +154,32 @@ impl Search<'_, '_> {
             && self.waits_for(user, id, drafts);
         let (what, hint) = match why {
             Some(Reason::NotSelected) => (
-                format!("still used by `{user_address}`{through}, which is not selected"),
+                format!("still used by {who}, which is not selected"),
                 format!("select it too: `--target {user_address}`"),
             ),
             Some(_) if deadlock => (
-                format!("still used by `{user_address}`{through}, which waits for this very replacement"),
+                format!("still used by {who}, which waits for this very replacement"),
                 format!(
                     "set `lifecycle.createBeforeDestroy: true` here, so that the new object is made first, or let \
                      `{user_address}` not hang on it until this is done"
                 ),
             ),
             Some(_) if self.waits => (
-                format!("still used by `{user_address}`{through}, which waits for something that is not applied yet"),
+                format!("still used by {who}, which waits for something that is not applied yet"),
                 format!("nothing need be done: it goes once `{user_address}` has changed"),
             ),
             Some(reason) => (
-                format!("still used by `{user_address}`{through}, which is blocked: {reason}"),
+                format!("still used by {who}, which is blocked: {reason}"),
                 format!("resolve what blocks `{user_address}` first"),
             ),
-            None if scene.subjects[user].wanted => (
-                format!("still used by `{user_address}`{through}"),
-                format!("delete `{user_address}` too, or remove its reference"),
+            None if deposed => (
+                format!("still used by {who}"),
+                format!("see to it that this object, which `{user_address}` had before, can go first"),
             ),
-            None => {
-                (format!("still used by `{user_address}`{through}"), format!("wait until `{user_address}` is gone"))
+            None if scene.subjects[user].wanted => {
+                (format!("still used by {who}"), format!("delete `{user_address}` too, or remove its reference"))
             }
+            None => (format!("still used by {who}"), format!("wait until `{user_address}` is gone")),
         };
         let mut diagnostic = Diagnostic::error(scene.address(id), Reason::StillUsed, what).hint(hint);
         if self.waits && !deadlock {
@@ -188,11 +188,19 @@ impl Search<'_, '_> {
         Block::held(diagnostic).waiting_for([user])
     }
 
-    /// Whether a leftover of an object used another one.
-    fn is_leftover_of(&self, user: Id, id: Id) -> bool {
-        let leftovers = self.scene.subjects[user].record.iter().flat_map(|record| record.deposed.values());
-        let mut used = leftovers.flat_map(|object| self.scene.leftover_used(user, object));
-        used.any(|used| self.scene.stands_for(used, id))
+    /// The user of an object as sentences name it, and whether only an object of it that was deposed uses the other one.
+    fn who_uses(&self, user: Id, id: Id) -> (String, bool) {
+        let scene = self.scene;
+        let address = scene.address(user);
+        let means = |used: Id| scene.stands_for(used, id);
+        if scene.used.of(user).chain(scene.wants.of(user)).any(means) {
+            return (format!("`{address}`"), false);
+        }
+        let mut deposed = scene.subjects[user].record.iter().flat_map(|record| &record.deposed);
+        match deposed.find(|(_, object)| scene.leftover_used(user, object).into_iter().any(means)) {
+            Some((key, _)) => (format!("`{address}` (deposed {key})"), true),
+            None => (format!("`{address}` through others"), false),
+        }
     }
 
     /// Whether a blocked object waits for a change of another one, be it through others.

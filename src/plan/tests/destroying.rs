@@ -163,7 +163,7 @@ fn prevent_destroy_covers_leftovers() {
         expect![[r#"
             a NoOp
             a#1 Blocked PreventDestroy: the object must be destroyed, and `preventDestroy` forbids it: left over from a replacement (hint: set `spec.lifecycle.preventDestroy: false`, or run `purlin state unprotect a` when it is to be destroyed without its manifest)
-            error a PreventDestroy"#]],
+            error a PreventDestroy: deposed 00000001: the object must be destroyed, and `preventDestroy` forbids it: left over from a replacement (hint: set `spec.lifecycle.preventDestroy: false`, or run `purlin state unprotect a` when it is to be destroyed without its manifest)"#]],
     );
 }
 
@@ -242,7 +242,7 @@ fn all_destroys_can_be_held() {
             error a CustomResourceDefinitionDeleted
             error b CustomResourceDefinitionDeleted
             error c CustomResourceDefinitionDeleted
-            error d CustomResourceDefinitionDeleted"#]],
+            error d CustomResourceDefinitionDeleted: deposed 00000001: a CRD is being deleted"#]],
     );
 }
 

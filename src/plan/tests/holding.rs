@@ -265,7 +265,7 @@ fn leftovers_of_what_is_used_are_held_too() {
             a NoOp
             a#1 Blocked StillUsed: still used by `b`, which is blocked: InvalidManifest (hint: resolve what blocks `b` first) <- b
             b Blocked InvalidManifest: broken
-            error a StillUsed
+            error a StillUsed: deposed 00000001: still used by `b`, which is blocked: InvalidManifest (hint: resolve what blocks `b` first)
             error b InvalidManifest"#]],
     );
 }
@@ -279,7 +279,7 @@ fn a_held_leftover_holds_what_it_used() {
          have b
          left b 1 id=old uses=a",
         expect![[r#"
-            a Blocked StillUsed: still used by `b`, which is blocked: Suspended (hint: resolve what blocks `b` first) <- b
+            a Blocked StillUsed: still used by `b` (deposed 00000001), which is blocked: Suspended (hint: resolve what blocks `b` first) <- b
             b Blocked Suspended: suspended (hint: set `spec.suspend: false` and remove the annotation `purlin.dev/paused`)
             b#1 Blocked Suspended: the leftover stays while its object is blocked: suspended
             error a StillUsed
