@@ -49,13 +49,13 @@ use self::world::World;
 use crate::api;
 use crate::driver::hook::job::JobHooks;
 use crate::driver::kubernetes_object::{KubernetesObject, OwnerScope};
-use crate::driver::{Driver, Noticed, ProviderOptions, Providers, Registry};
+use crate::driver::{Noticed, ProviderOptions, Providers, Registry};
 use crate::execute::Engine;
 use crate::install::{InstallOptions, Installer};
 use crate::load::ProviderSpec;
 use crate::model::Holder;
 use crate::plugin::{Confine, launcher};
-use crate::process::{Clock, Random, Readiness, Shutdown, SystemClock, SystemRandom};
+use crate::process::{Clock, Random, Readiness, Shutdown, SystemClock, SystemRandom, Threads};
 use crate::store::{ClusterJournal, Secrets};
 
 pub use options::{ElectionTimes, Options, Pod};
@@ -86,39 +86,61 @@ pub enum ControllerError {
     Lost(usize),
 }
 
+/// What a controller works with: how it reaches the API server, its clock and randomness, and who serves which type.
+/// A simulation brings others than [`Surroundings::system`].
+pub struct Surroundings {
+    /// The API server.
+    pub client: Client,
+    /// The wall clock.
+    pub clock: Arc<dyn Clock>,
+    /// Randomness: ids, jitter.
+    pub random: Arc<dyn Random>,
+    /// All types besides the built-in ones.
+    pub drivers: Registry,
+    /// How the programs of providers are installed.
+    pub installer: Arc<Installer>,
+    /// Where plans are computed.
+    pub threads: Threads,
+}
+
+impl Surroundings {
+    /// Those of a real process.
+    ///
+    /// # Errors
+    /// When there is no way to the API server.
+    pub async fn system(options: &Options) -> Result<Self, ControllerError> {
+        let client = connect(options).await?;
+        let (clock, random): (Arc<dyn Clock>, Arc<dyn Random>) = (Arc::new(SystemClock), Arc::new(SystemRandom));
+        let installer = Arc::new(Installer::new(InstallOptions::from_environment()));
+        // Each provider has a folder of its own to run in, and reaches no other.
+        let confined = ProviderOptions { confine: Some(Confine::system()), ..ProviderOptions::new(installer.clone()) };
+        let drivers = Registry::default().with_providers(Arc::new(Providers::new(confined, clock.clone())));
+        Ok(Self { client, clock, random, drivers, installer, threads: Threads::Blocking })
+    }
+}
+
 /// Runs until `shutdown`, then until all running calls are recorded.
 ///
 /// # Errors
 ///
 /// When it cannot begin, or when the end had to be forced.
-pub async fn run(options: Options, shutdown: Shutdown) -> Result<(), ControllerError> {
-    let client = connect(&options).await?;
-    let (clock, random): (Arc<dyn Clock>, Arc<dyn Random>) = (Arc::new(SystemClock), Arc::new(SystemRandom));
+pub async fn run(options: Options, surroundings: Surroundings, shutdown: Shutdown) -> Result<(), ControllerError> {
+    let Surroundings { client, clock, random, drivers, installer, threads } = surroundings;
     let me = Holder {
         pod: options.pod.as_ref().map(|pod| pod.uid.as_str()).unwrap_or_default().into(),
         process: random.uuid().into(),
     };
     let (metrics, readiness, ended) = (metrics::Metrics::default(), Readiness::default(), Shutdown::default());
     let mut background = JoinSet::new();
-    if let Some(address) = options.metrics_address {
-        let listener = http::bind(address).await.map_err(ControllerError::Bind)?;
-        let (metrics, readiness, ended) = (metrics.clone(), readiness.clone(), ended.clone());
-        background.spawn(async move {
-            if let Err(error) = http::serve(listener, metrics, readiness, ended).await {
-                tracing::error!(%error, "metrics and health are no longer served");
-            }
-        });
-    }
+    serve(&mut background, &options, &metrics, &readiness, &ended).await?;
     let (world, opened) = World::new();
     let (give_up, stop) = tokio::sync::watch::channel(false);
     let secrets = Secrets::new(client.clone(), options.namespace.as_str(), random.clone(), stop);
     watch_everything(&mut background, &options, &client, &world, &secrets, &metrics, &random, &readiness);
     let watch = Watch { world: world.clone(), metrics: metrics.clone(), random: random.clone() };
     let (tell, seen) = mpsc::unbounded_channel();
-    let installing = installing();
-    let installer = installing.installer.clone();
     let tell = move |object: &api::Provider, spec: &Arc<ProviderSpec>| {
-        // Before anybody hears of the Provider: what was installed once is installed again.
+        // Before the Provider is used: what was installed once is installed again.
         installer.hold(&spec.provider, providers::locked(object));
         // Nobody listens while the process ends.
         let _ = tell.send(Seen { object: object.clone(), spec: spec.clone() });
@@ -130,24 +152,31 @@ pub async fn run(options: Options, shutdown: Shutdown) -> Result<(), ControllerE
     let tell =
         move |noticed: Noticed| told.apply(&noticed.namespace, Event::ObjectNoticed(noticed.address, noticed.gone));
     let kubernetes = KubernetesObject::impersonating(client.clone(), OwnerScope::Cluster, clock.clone());
-    let kubernetes = kubernetes.telling(Arc::new(tell));
-    let providers: Arc<dyn Driver> = Arc::new(Providers::new(installing, clock.clone()));
-    let drivers = Registry::built_in(kubernetes).with_providers(providers.clone());
+    let drivers = drivers.with_built_in(kubernetes.telling(Arc::new(tell)));
+    let providers = drivers.providers().cloned();
     let engine = Engine::new(drivers, journal.clone(), clock.clone(), random.clone(), options.limits, me.clone());
     let engine = Arc::new(engine.with_hooks(Arc::new(JobHooks::new(client.clone(), clock.clone()))));
     let host = options.pod.as_ref().map_or_else(|| "process".to_owned(), |pod| pod.name.clone());
     let (leadership, election) = elect(&options, &client, holders::identity(&host, &me), &clock, &ended);
-    let checks = ProviderChecks {
-        client: client.clone(),
-        driver: providers.clone(),
-        leadership: leadership.clone(),
-        clock: clock.clone(),
-        random: random.clone(),
-        confines: launcher::can_confine(),
-    };
-    background.spawn(checks.run(seen));
+    if let Some(driver) = providers.clone() {
+        let checks = ProviderChecks {
+            client: client.clone(),
+            driver,
+            leadership: leadership.clone(),
+            clock: clock.clone(),
+            random: random.clone(),
+            confines: launcher::can_confine(),
+        };
+        background.spawn(checks.run(seen));
+    }
     let mut writers = JoinSet::new();
-    let (status, status_task) = status::writer(client.clone(), random.clone(), metrics.clone());
+    let written = world.clone();
+    let report = move |target: &status::Target, digest, version| {
+        let (name, uid) = (target.name.clone(), target.uid.clone());
+        written.apply(&target.namespace, Event::StatusWritten { name, uid, digest, version });
+    };
+    let (status, status_task) =
+        status::writer(client.clone(), leadership.clone(), Arc::new(report), random.clone(), metrics.clone());
     let reporter = events::Reporter {
         client: client.clone(),
         instance: host,
@@ -172,6 +201,7 @@ pub async fn run(options: Options, shutdown: Shutdown) -> Result<(), ControllerE
         metrics,
         plannings: Semaphore::new(PLANNINGS),
         asking_plannings: Semaphore::new(PLANNINGS),
+        threads,
         leadership,
         shutdown,
     });
@@ -179,22 +209,43 @@ pub async fn run(options: Options, shutdown: Shutdown) -> Result<(), ControllerE
     let drained = supervise::supervise(&context, opened, &readiness, &give_up, options.grace).await;
 
     let lost = context.journal.report_lost();
-    providers.close().await;
-    // Everything that ran is recorded, so others may take over; the last status is written meanwhile.
+    if let Some(providers) = providers {
+        providers.close().await;
+    }
+    // Everything that ran is recorded. Once the last status is written as well, others may take over.
     drop(context);
-    ended.trigger();
-    let last_words = async {
-        let mut election = election;
-        tokio::join!(async { while election.join_next().await.is_some() {} }, async {
-            while writers.join_next().await.is_some() {}
-        });
-    };
+    let last_words = async { while writers.join_next().await.is_some() {} };
     if tokio::time::timeout(LAST_WORDS, last_words).await.is_err() {
         tracing::warn!("the last status could not be written in time; the next leader writes it");
+    }
+    ended.trigger();
+    let mut election = election;
+    let handed_over = async { while election.join_next().await.is_some() {} };
+    if tokio::time::timeout(LAST_WORDS, handed_over).await.is_err() {
+        tracing::warn!("the Lease could not be given up in time; it runs out");
     }
     background.shutdown().await;
     tracing::info!(drained, "controller stopped");
     outcome(lost, drained)
+}
+
+/// Serves metrics and health, where that is asked for.
+async fn serve(
+    tasks: &mut JoinSet<()>,
+    options: &Options,
+    metrics: &metrics::Metrics,
+    readiness: &Readiness,
+    ended: &Shutdown,
+) -> Result<(), ControllerError> {
+    let Some(address) = options.metrics_address else { return Ok(()) };
+    let listener = http::bind(address).await.map_err(ControllerError::Bind)?;
+    let (metrics, readiness, ended) = (metrics.clone(), readiness.clone(), ended.clone());
+    tasks.spawn(async move {
+        if let Err(error) = http::serve(listener, metrics, readiness, ended).await {
+            tracing::error!(%error, "metrics and health are no longer served");
+        }
+    });
+    Ok(())
 }
 
 /// What the end of the process says of the calls that it made.
@@ -204,12 +255,6 @@ fn outcome(lost: usize, drained: bool) -> Result<(), ControllerError> {
         (0, false) => Err(ControllerError::CutOff),
         (lost, _) => Err(ControllerError::Lost(lost)),
     }
-}
-
-/// How providers are installed: as the environment says. Each has a folder of its own to run in, and reaches no other.
-fn installing() -> ProviderOptions {
-    let installer = Installer::new(InstallOptions::from_environment());
-    ProviderOptions { confine: Some(Confine::system()), ..ProviderOptions::new(Arc::new(installer)) }
 }
 
 async fn connect(options: &Options) -> Result<Client, ControllerError> {

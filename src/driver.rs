@@ -109,7 +109,8 @@ pub struct ApplyResponse {
 /// What recovery can do about a create whose outcome a crash left open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CreateRecovery {
-    /// The create is idempotent by an identity that we drew or know beforehand: the same call again finishes it.
+    /// The create is idempotent by an identity that we drew or know beforehand: the same call again finishes it. Should
+    /// that be refused, `find_created` looks for what the first call has made.
     Repeat,
     /// `find_created` looks the object up; "not found" is certain only after the intent's deadline.
     Find,
@@ -317,7 +318,8 @@ pub trait Driver: Send + Sync {
     /// How a create that a crash cut is recovered.
     fn create_recovery(&self) -> CreateRecovery;
 
-    /// Finds the object that an interrupted create may have made. Called for `CreateRecovery::Find` only.
+    /// Finds the object that an interrupted create may have made: for `CreateRecovery::Find`, and for
+    /// `CreateRecovery::Repeat` when the repeated call is refused.
     fn find_created<'a>(
         &'a self,
         context: &'a CallContext,

@@ -18,6 +18,7 @@ mod step;
 mod takeover;
 mod uncalled;
 mod under_way;
+pub mod wishes;
 
 pub use consult::{Consulted, Unmanaged, import, plan};
 pub use engine::{Engine, Limits};
@@ -29,3 +30,4 @@ pub use progress::{Progress, ProgressKind, Summary};
 pub use publish::hand_over_copies;
 pub use recover::{HolderState, Recovery, recover};
 pub use run::{Adoption, Run, Stale};
+pub use wishes::Wishes;

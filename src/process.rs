@@ -9,9 +9,11 @@ pub mod random;
 pub mod readiness;
 pub mod shutdown;
 pub mod telemetry;
+pub mod threads;
 
 pub use clock::{Clock, SystemClock};
 pub use lock::lock;
 pub use random::{Random, SystemRandom};
 pub use readiness::{Gate, Readiness};
 pub use shutdown::Shutdown;
+pub use threads::Threads;

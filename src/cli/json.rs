@@ -33,6 +33,9 @@ impl<'a> DiagnosticEvent<'a> {
     }
 }
 
+/// Why a step ends without having done anything, when a newer wish is known.
+pub const WITHDRAWN: &str = "the Resource has changed since this was planned";
+
 /// Something that happened to a step.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -55,6 +58,7 @@ impl<'a> StepEvent<'a> {
             ProgressKind::Started | ProgressKind::Hook(_) | ProgressKind::Warning(_) | ProgressKind::Delayed(_) => {
                 ("started", None)
             }
+            ProgressKind::Withdrawn => ("failed", Some(WITHDRAWN.to_owned())),
             ProgressKind::Finished => ("finished", None),
             ProgressKind::Failed { message, .. } => ("failed", Some(message.clone())),
             ProgressKind::Skipped { because_of } => {

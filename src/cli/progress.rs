@@ -159,7 +159,9 @@ impl Reporter {
                 self.started.insert(progress.step.clone(), progress.at);
                 Duration::ZERO
             }
-            ProgressKind::Hook(_) | ProgressKind::Warning(_) | ProgressKind::Delayed(_) => Duration::ZERO,
+            ProgressKind::Hook(_) | ProgressKind::Warning(_) | ProgressKind::Delayed(_) | ProgressKind::Withdrawn => {
+                Duration::ZERO
+            }
             _ => self.started.remove(&progress.step).map_or(Duration::ZERO, |since| elapsed(since, progress.at)),
         }
     }
@@ -186,6 +188,7 @@ impl Reporter {
             ProgressKind::Failed { message, .. } => {
                 format!("{name}: {} {} after {took}: {message}", step.operation.as_str(), self.paint.error("failed"))
             }
+            ProgressKind::Withdrawn => format!("{name}: {}", json::WITHDRAWN),
             ProgressKind::Skipped { because_of } => {
                 let why = because_of.as_ref().map_or("stopped".to_owned(), |cause| format!("`{}` failed", cause.id()));
                 format!("{name}: {} {} ({why})", step.operation.as_str(), self.paint.warning("skipped"))
@@ -244,7 +247,14 @@ fn count(summary: &mut Summary, progress: &Progress) {
         (ProgressKind::Finished, Operation::Create) => summary.created += 1,
         (ProgressKind::Finished, Operation::Update) => summary.updated += 1,
         (ProgressKind::Finished, Operation::Destroy) => summary.destroyed += 1,
-        (ProgressKind::Started | ProgressKind::Hook(_) | ProgressKind::Warning(_) | ProgressKind::Delayed(_), _)
+        (
+            ProgressKind::Started
+            | ProgressKind::Hook(_)
+            | ProgressKind::Warning(_)
+            | ProgressKind::Delayed(_)
+            | ProgressKind::Withdrawn,
+            _,
+        )
         | (_, Operation::Record | Operation::Forget | Operation::Read) => {}
     }
 }

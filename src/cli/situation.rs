@@ -8,7 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::args::RefreshChoice;
 use super::failure::Failure;
 use super::options::Planning;
-use crate::execute::{self, Adoption, Consulted, Engine};
+use crate::execute::{self, Adoption, Consulted, Engine, Wishes};
 use crate::graph::{self, ActionGraph};
 use crate::load::{self, Config, Drift};
 use crate::model::{Action, Address, Change, Diagnostic, Diagnostics, InstanceKey, Reason, Recorded, Severity, Value};
@@ -220,7 +220,8 @@ impl Planned {
     /// The plan as a run takes it.
     pub fn adoption(self, mut scope: BTreeSet<Address>, namespace: Value, running: Vec<RunningStep>) -> Adoption {
         scope.extend(self.config.instances.keys().cloned());
-        Adoption { scope, config: self.config, plan: self.plan, graph: self.graph, namespace, running }
+        let wishes = Wishes::default();
+        Adoption { scope, config: self.config, plan: self.plan, graph: self.graph, namespace, running, wishes }
     }
 
     /// The objects that were looked at: those that are as they should be, and those that are not, which are due again

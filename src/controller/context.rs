@@ -17,7 +17,7 @@ use super::world::World;
 use crate::api;
 use crate::execute::Engine;
 use crate::load::Instance;
-use crate::process::Shutdown;
+use crate::process::{Shutdown, Threads};
 use crate::store::ClusterJournal;
 
 /// The surroundings of a namespace's task.
@@ -48,6 +48,8 @@ pub struct Context {
     pub plannings: Semaphore,
     /// Places for plannings that ask providers, which may hang.
     pub asking_plannings: Semaphore,
+    /// Where plans are computed.
+    pub threads: Threads,
     /// Whether steps may start.
     pub leadership: Leadership,
     /// Whether the process is to end.

@@ -12,8 +12,10 @@
 //! written until the watch confirms them.
 
 mod families;
+mod fingerprint;
 mod former;
 mod inputs;
+mod known_status;
 mod links;
 mod listing;
 mod overlay;
@@ -22,7 +24,6 @@ mod providers;
 mod published;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use crate::load::{Config, Data, Instance};
@@ -38,6 +39,7 @@ pub use self::published::Published;
 use self::families::KnownFamilies;
 use self::former::Former;
 use self::inputs::KnownInputs;
+use self::known_status::KnownStatus;
 use self::links::{Links, used_names};
 use self::overlay::{Overlay, is_news};
 use self::parked::Parked;
@@ -50,6 +52,8 @@ pub struct Observed {
     pub instance: Arc<Instance>,
     /// What its status says.
     pub published: Published,
+    /// The version of all this.
+    pub version: Version,
     /// What patches of our marks build on.
     pub meta: Arc<ResourceMeta>,
 }
@@ -59,6 +63,18 @@ pub struct Observed {
 pub enum Event {
     /// A Resource or a `DataSource` exists in this form.
     ResourceApplied(Observed),
+    /// The status with the digest was written, for the Resource with the UID, which has the version since; `None`: it
+    /// will not be written.
+    StatusWritten {
+        /// The name in its address.
+        name: Arc<str>,
+        /// The UID.
+        uid: Arc<str>,
+        /// The digest of the status.
+        digest: u64,
+        /// The version.
+        version: Option<Version>,
+    },
     /// One of them is gone, by the name in its address.
     ResourceDeleted(Arc<str>),
     /// A record exists in this form.
@@ -107,7 +123,7 @@ pub enum Event {
 #[derive(Debug)]
 struct Entry {
     instance: Arc<Instance>,
-    published: Published,
+    status: KnownStatus,
     meta: Arc<ResourceMeta>,
     overlay: Overlay,
 }
@@ -141,6 +157,8 @@ pub struct Index {
     gone: BTreeSet<Arc<str>>,
     /// Records that somebody else has changed.
     foreign: BTreeSet<Address>,
+    /// Names whose status says what another process has written.
+    restated: BTreeSet<Arc<str>>,
     /// The names of Resources that are not listed again yet.
     resources_before: Option<BTreeSet<Arc<str>>>,
     /// The same of `DataSources`.
@@ -174,7 +192,12 @@ impl Index {
     /// Whether there is neither a Resource nor a record, nor a `ProviderConfig`.
     pub fn is_empty(&self) -> bool {
         let records = self.records.is_empty() && self.unreadable.is_empty() && self.busy.is_empty();
-        records && self.entries.is_empty() && self.families.is_empty() && self.providers.is_empty()
+        // What the watch still delivers of records that we have removed must not be taken for records that there are.
+        records
+            && self.erased.is_empty()
+            && self.entries.is_empty()
+            && self.families.is_empty()
+            && self.providers.is_empty()
     }
 
     /// All records, as known.
@@ -209,13 +232,13 @@ impl Index {
 
     /// What the status of the Resource says.
     pub fn published(&self, name: &str) -> Option<&Published> {
-        self.entries.get(name).map(|entry| &entry.published)
+        self.entries.get(name).map(|entry| entry.status.published())
     }
 
     /// Remembers a status that is being written.
     pub fn publish(&mut self, name: &str, published: Published) {
         if let Some(entry) = self.entries.get_mut(name) {
-            entry.published = published;
+            entry.status.publish(published);
         }
     }
 
@@ -234,6 +257,12 @@ impl Index {
         self.providers.touch();
         match event {
             Event::ResourceApplied(observed) => self.resource_applied(observed),
+            Event::StatusWritten { name, uid, digest, version } => {
+                let entry = self.entries.get_mut(&name).filter(|entry| entry.instance.uid == uid);
+                if entry.is_some_and(|entry| entry.status.written(digest, version)) {
+                    self.restated.insert(name);
+                }
+            }
             Event::ResourceDeleted(name) => self.resource_deleted(&name),
             Event::RecordApplied(stored) => self.record_applied(stored),
             Event::RecordDeleted(address, version) => self.record_deleted(&address, version),
@@ -266,6 +295,11 @@ impl Index {
     /// The names to look at, and the records that somebody else has changed, since the last call.
     pub fn take_woken(&mut self) -> (BTreeSet<Arc<str>>, BTreeSet<Address>) {
         (std::mem::take(&mut self.woken), std::mem::take(&mut self.foreign))
+    }
+
+    /// The names whose status another process has written since the last call.
+    pub fn take_restated(&mut self) -> BTreeSet<Arc<str>> {
+        std::mem::take(&mut self.restated)
     }
 
     /// The objects that somebody else has changed since the last call, with whether they were destroyed.
@@ -311,62 +345,24 @@ impl Index {
         all.filter(|address| !self.erased.contains(*address))
     }
 
-    /// Digest of all that the state of an object depends on: its Resource, its record, the records of what it refers
-    /// to, its inputs, the namespace. While it is as it was when the object was found settled, nobody needs to be asked
-    /// about it. What becomes of the other instances of a family is no concern of it.
-    pub fn fingerprint(&self, address: &Address) -> u64 {
-        self.fingerprint_of(address, self.shared_fingerprint(&address.name))
-    }
-
-    /// The same, when what all instances of the Resource share is known already.
-    pub fn fingerprint_of(&self, address: &Address, shared: u64) -> u64 {
-        let mut hasher = DefaultHasher::new();
-        (shared, address, self.version(address)).hash(&mut hasher);
-        hasher.finish()
-    }
-
-    /// What [`Self::fingerprint`] takes from the Resource, from its inputs and from what it refers to.
-    pub fn shared_fingerprint(&self, name: &str) -> u64 {
-        let mut hasher = DefaultHasher::new();
-        self.namespace_version.hash(&mut hasher);
-        if let Some(entry) = self.entries.get(name) {
-            let instance = &entry.instance;
-            (&instance.uid, instance.generation, instance.deleting, instance.suspended).hash(&mut hasher);
-            (&instance.replace_requested, &instance.reconcile_requested).hash(&mut hasher);
-            self.inputs.versions(instance).for_each(|version| version.hash(&mut hasher));
-            self.providers.version_for(instance).hash(&mut hasher);
-            let before = instance.moved_from.iter().map(|address| &address.name);
-            let settings = self.providers.config_of(instance).into_iter().flat_map(|config| config.references.iter());
-            let targets = instance.references.iter().chain(settings).map(|reference| &reference.target.name);
-            for target in targets.chain(before) {
-                target.hash(&mut hasher);
-                let wanted = self.entries.get(target).map(|entry| (entry.instance.deleting, &entry.instance.uid));
-                wanted.hash(&mut hasher);
-                self.hash_records(target, &mut hasher);
-            }
-        }
-        hasher.finish()
-    }
-
-    fn hash_records(&self, name: &str, hasher: &mut DefaultHasher) {
-        for (address, stored) in self.records.range(Address::single(name)..).take_while(|(a, _)| *a.name == *name) {
-            (address, stored.version).hash(hasher);
-        }
-    }
-
     /// A step of the object, or its recovery, begins: what the watch says about its record is parked from now on. `base`:
     /// the version of the record that it builds on, which may be older than what the watch has told.
     pub fn begin(&mut self, address: &Address, base: Option<Version>) {
         self.busy.entry(address.clone()).or_insert_with(|| Parked::on(base));
     }
 
-    /// Nothing is running: whoever began something is gone. What was parked counts.
-    pub fn begin_anew(&mut self) {
-        for (address, parked) in std::mem::take(&mut self.busy) {
+    /// Whoever works on the namespace begins once more: nothing is running but what `is_busy` names. What was parked of
+    /// all others counts, and every name is looked at.
+    pub fn begin_anew(&mut self, is_busy: impl Fn(&Address) -> bool) {
+        let (busy, free) = std::mem::take(&mut self.busy).into_iter().partition(|(address, _)| is_busy(address));
+        self.busy = busy;
+        let free: BTreeMap<Address, Parked> = free;
+        for (address, parked) in free {
             for event in parked.into_events(&address) {
                 self.apply(event);
             }
         }
+        self.entries.values_mut().for_each(|entry| entry.status.begin_anew());
         self.providers.touch();
         // Whoever followed the inputs is gone as well.
         self.inputs.forget();
@@ -410,7 +406,7 @@ impl Index {
     }
 
     fn resource_applied(&mut self, observed: Observed) {
-        let Observed { instance, published, meta } = observed;
+        let Observed { instance, published, version, meta } = observed;
         let name = instance.address.name.clone();
         if let Some(before) = self.unlisted(instance.address.is_data()) {
             before.remove(&name);
@@ -433,12 +429,15 @@ impl Index {
                     self.wake_with_former(&instance);
                     self.wake_with_former(&old.instance);
                 }
-                // What we write into the status ourselves is remembered when we write it, not when it comes back.
-                Entry { overlay: old.overlay.confirmed_by(&instance), instance, published: old.published, meta }
+                let mut status = old.status;
+                if status.observed(version, published) {
+                    self.restated.insert(name.clone());
+                }
+                Entry { overlay: old.overlay.confirmed_by(&instance), instance, status, meta }
             }
             _ => {
                 self.wake_with_former(&instance);
-                Entry { instance, published, meta, overlay: Overlay::None }
+                Entry { instance, status: KnownStatus::new(published), meta, overlay: Overlay::None }
             }
         };
         self.entries.insert(name.clone(), entry);

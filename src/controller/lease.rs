@@ -184,12 +184,14 @@ impl Elector {
     pub async fn run(mut self, drained: Shutdown) {
         loop {
             tokio::select! {
-                () = self.attempt() => {}
+                biased;
                 () = drained.triggered() => break,
+                () = self.attempt() => {}
             }
             tokio::select! {
-                () = tokio::time::sleep(self.times.retry) => {}
+                biased;
                 () = drained.triggered() => break,
+                () = tokio::time::sleep(self.times.retry) => {}
             }
         }
         self.hand_over().await;

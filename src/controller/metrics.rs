@@ -151,6 +151,11 @@ impl Metrics {
         self.running.inc();
     }
 
+    /// A step that had started has seen a newer wish, and has done nothing.
+    pub fn step_withdrawn(&self) {
+        self.running.dec();
+    }
+
     /// A step that had started has ended.
     pub fn step_ended(&self, operation: Operation, type_name: &Arc<str>, failed: bool, took: Duration) {
         self.running.dec();

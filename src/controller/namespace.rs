@@ -27,13 +27,15 @@ mod settings;
 mod tracked;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::time::Duration;
 
-use tokio::task::JoinSet;
+use tokio::task::{JoinError, JoinSet};
 use tokio::time::Instant;
 
 use self::moving::Moved;
-use self::planning::{Deferred, Planned};
+use self::planning::{Deferred, Made};
 use self::progress::Adopted;
 use self::recovery::Recovered;
 use self::resources::Followed;
@@ -43,7 +45,7 @@ use super::context::Context;
 use super::inputs::InputWatches;
 use super::settle::Settle;
 use super::world::Shared;
-use crate::execute::Run;
+use crate::execute::{Progress, Run};
 use crate::load::Interner;
 use crate::model::{Address, of_name};
 use crate::plan::Memo;
@@ -51,6 +53,8 @@ use crate::plan::Memo;
 /// How many things that happened are taken in before the world is looked at again: enough to keep up with fast steps,
 /// few enough to notice a wake-up within a millisecond.
 const BATCH: usize = 256;
+/// The pause after a decision that panicked: likely enough it panics again.
+const AFTER_PANIC: Duration = Duration::from_secs(10);
 
 /// The task of one namespace.
 pub struct NamespaceTask {
@@ -72,7 +76,7 @@ pub struct NamespaceTask {
     changed: BTreeSet<Arc<str>>,
     /// When to look at an object though nothing happens.
     timers: BTreeSet<(Instant, Address)>,
-    plannings: JoinSet<Option<Planned>>,
+    plannings: JoinSet<Made>,
     /// The names that plannings under way cover. They are disjoint.
     in_planning: BTreeSet<Arc<str>>,
     /// Names that have joined a component that is being planned, or whose records are being moved: their turn comes after
@@ -105,7 +109,47 @@ pub struct NamespaceTask {
     missing: drift::Missing,
     /// Records without a Resource.
     abandoned: BTreeSet<Address>,
-    stopping: bool,
+    state: State,
+}
+
+/// What the task may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// Plans and starts steps.
+    Working,
+    /// Another replica leads, or nobody knows: nothing new starts. What runs is awaited; should this replica lead again
+    /// before that has ended, it goes on.
+    StandingDown,
+    /// The process ends.
+    Stopping,
+}
+
+/// Something that the task waited for.
+enum Happened {
+    /// Its time has come, or the index has news.
+    Nothing,
+    Stop(State),
+    /// This replica leads again, or a decision failed.
+    Again,
+    /// `None`: nothing runs and nothing can start.
+    Progress(Option<Progress>),
+    Made(Made),
+    Recovered(Recovered),
+    Moved(Moved),
+    Chore(Chore),
+}
+
+/// What is next.
+enum Decided {
+    /// To wait, but not beyond the time given.
+    Wait(Option<Instant>),
+    /// There is nothing left to do.
+    Over,
+}
+
+/// What a task of ours came to; `None` for one that we have ended. Those that may panic catch it themselves.
+fn ended<T>(result: Result<T, JoinError>) -> Option<T> {
+    result.inspect_err(|error| tracing::debug!(%error, "a task was ended")).ok()
 }
 
 /// How a chore ended.
@@ -120,13 +164,22 @@ enum Chore {
 impl NamespaceTask {
     /// A task that looks at everything in the namespace first.
     pub fn new(context: Arc<Context>, shared: Arc<Shared>) -> Self {
-        let records = {
-            let mut index = shared.index();
-            index.begin_anew();
-            index.records().clone()
-        };
+        let run = Run::new(context.engine.clone(), shared.index().records().clone());
+        let mut task = Self::over(context, shared, run, JoinSet::new(), BTreeSet::new());
+        task.look_at_everything();
+        task
+    }
+
+    /// A task that remembers nothing but what runs.
+    fn over(
+        context: Arc<Context>,
+        shared: Arc<Shared>,
+        run: Run,
+        recoveries: JoinSet<Recovered>,
+        recovering: BTreeSet<Address>,
+    ) -> Self {
         Self {
-            run: Run::new(context.engine.clone(), records),
+            run,
             context,
             shared,
             run_is_idle: true,
@@ -144,8 +197,8 @@ impl NamespaceTask {
             pauses: Vec::new(),
             deferred: Vec::new(),
             adopted: Vec::new(),
-            recoveries: JoinSet::new(),
-            recovering: BTreeSet::new(),
+            recoveries,
+            recovering,
             moves: JoinSet::new(),
             moving: BTreeSet::new(),
             inputs: InputWatches::default(),
@@ -155,54 +208,114 @@ impl NamespaceTask {
             memo: Memo::default(),
             missing: drift::Missing::default(),
             abandoned: BTreeSet::new(),
-            stopping: false,
+            state: State::Working,
         }
+    }
+
+    /// Forgets all plans and looks at everything in the namespace, as when it begins. What runs goes on, and so do
+    /// recoveries.
+    fn begin_again(&mut self) {
+        let (context, shared) = (self.context.clone(), self.shared.clone());
+        let mut idle = Run::new(context.engine.clone(), BTreeMap::new());
+        std::mem::swap(&mut self.run, &mut idle);
+        let run = idle;
+        let recoveries = std::mem::take(&mut self.recoveries);
+        let recovering = std::mem::take(&mut self.recovering);
+        let moves = std::mem::take(&mut self.moves);
+        let moving = std::mem::take(&mut self.moving);
+        let chores = std::mem::take(&mut self.chores);
+        let before = std::mem::replace(self, Self::over(context, shared, run, recoveries, recovering));
+        before.close();
+        (self.moves, self.moving, self.chores) = (moves, moving, chores);
+        self.run.withdraw_all();
+        self.run.go_on();
+        self.run_is_idle = false;
+        self.look_at_everything();
+    }
+
+    /// Has every name planned, on the records as the watch has them, but for those that somebody here is writing.
+    fn look_at_everything(&mut self) {
+        let shared = self.shared.clone();
+        let mut index = shared.index();
+        let busy = |address: &Address| {
+            self.run.is_running(address) || self.recovering.contains(address) || self.moving.contains(&address.name)
+        };
+        index.begin_anew(busy);
+        let mut all: BTreeSet<Address> = index.records().keys().cloned().collect();
+        all.extend(self.run.records().keys().cloned());
+        drop(index);
+        all.retain(|address| !self.moving.contains(&address.name));
+        all.iter().for_each(|address| self.bring_in(address));
     }
 
     /// Works until the namespace is empty, or until the process ends or no longer leads. Then it returns only after
     /// every running call has ended and was recorded.
+    ///
+    /// Should a decision panic, by a fault of Purlin, what runs goes on: only the plans are forgotten, and after a pause
+    /// everything is looked at again.
     pub async fn work(mut self) {
         tracing::debug!(namespace = &**self.shared.name(), "namespace opened");
-        let context = self.context.clone();
-        let shared = self.shared.clone();
-        let mut leadership = context.leadership.clone();
+        let mut happened = Happened::Nothing;
         loop {
-            let next = self.turn();
-            self.count_queue();
-            if self.is_over() {
-                break;
-            }
-            tokio::select! {
-                biased;
-                () = context.shutdown.triggered(), if !self.stopping => self.stop("the process ends"),
-                () = leadership.becomes(false), if !self.stopping => self.stop("another replica leads"),
-                progress = self.run.next(), if !self.run_is_idle => match progress {
-                    Some(progress) => self.take_progress(progress),
-                    None => self.run_is_idle = true,
-                },
-                Some(planned) = self.plannings.join_next() => match planned {
-                    Ok(Some(planned)) => self.take_plan(planned),
-                    Ok(None) => {}
-                    Err(error) => self.lost_plan(&error),
-                },
-                Some(recovered) = self.recoveries.join_next() => match recovered {
-                    Ok(recovered) => self.take_recovery(recovered),
-                    Err(error) => tracing::error!(%error, "a recovery was lost"),
-                },
-                Some(moved) = self.moves.join_next() => match moved {
-                    Ok(moved) => self.take_moved(moved),
-                    Err(error) => tracing::error!(%error, "a move was lost"),
-                },
-                Some(chore) = self.chores.join_next() => match chore {
-                    Ok(chore) => self.take_chore(chore),
-                    Err(error) => tracing::error!(%error, "a chore was lost"),
-                },
-                () = shared.wake.notified(), if !self.stopping => {}
-                () = tokio::time::sleep_until(next.unwrap_or_else(Instant::now)), if next.is_some() => {}
-            }
-            self.take_more_progress();
+            let decided = catch_unwind(AssertUnwindSafe(|| self.decide(happened)));
+            let next = match decided {
+                Ok(Decided::Wait(next)) => next,
+                Ok(Decided::Over) => break,
+                Err(_) => {
+                    tracing::error!(
+                        namespace = &**self.shared.name(),
+                        "a decision failed by a fault of Purlin; it is made again in a moment, and running calls go on"
+                    );
+                    tokio::time::sleep(AFTER_PANIC).await;
+                    happened = Happened::Again;
+                    continue;
+                }
+            };
+            happened = self.wait(next).await;
         }
         self.close();
+    }
+
+    /// Takes in what has happened, and decides whatever can be decided now.
+    fn decide(&mut self, happened: Happened) -> Decided {
+        match happened {
+            Happened::Nothing => {}
+            Happened::Stop(state) => self.stop(state),
+            Happened::Again => self.begin_again(),
+            Happened::Progress(Some(progress)) => self.take_progress(progress),
+            Happened::Progress(None) => self.run_is_idle = true,
+            Happened::Made(made) => self.take_made(made),
+            Happened::Recovered(recovered) => self.take_recovery(recovered),
+            Happened::Moved(moved) => self.take_moved(moved),
+            Happened::Chore(chore) => self.take_chore(chore),
+        }
+        self.take_more_progress();
+        let next = self.turn();
+        self.count_queue();
+        if self.is_over() { Decided::Over } else { Decided::Wait(next) }
+    }
+
+    /// Waits for the next thing to happen, but no longer than until `next`.
+    async fn wait(&mut self, next: Option<Instant>) -> Happened {
+        let context = self.context.clone();
+        let mut leadership = context.leadership.clone();
+        let leads = self.state == State::Working;
+        tokio::select! {
+            biased;
+            () = context.shutdown.triggered(), if self.state != State::Stopping => Happened::Stop(State::Stopping),
+            () = leadership.becomes(!leads), if self.state != State::Stopping => {
+                if leads { Happened::Stop(State::StandingDown) } else { Happened::Again }
+            }
+            progress = self.run.next(), if !self.run_is_idle => Happened::Progress(progress),
+            Some(made) = self.plannings.join_next() => ended(made).map_or(Happened::Nothing, Happened::Made),
+            Some(recovered) = self.recoveries.join_next() => {
+                ended(recovered).map_or(Happened::Nothing, Happened::Recovered)
+            }
+            Some(moved) = self.moves.join_next() => ended(moved).map_or(Happened::Nothing, Happened::Moved),
+            Some(chore) = self.chores.join_next() => ended(chore).map_or(Happened::Nothing, Happened::Chore),
+            () = self.shared.wake.notified(), if leads => Happened::Nothing,
+            () = tokio::time::sleep_until(next.unwrap_or_else(Instant::now)), if next.is_some() => Happened::Nothing,
+        }
     }
 
     /// Takes in what has happened already, so that a wave of fast steps is not slowed down by a turn for each.
@@ -233,9 +346,14 @@ impl NamespaceTask {
     /// Decides what can be decided now; gives the time of the next turn if nothing happens before.
     fn turn(&mut self) -> Option<Instant> {
         let now = Instant::now();
-        if self.stopping {
-            self.publish_changed(now);
-            return None;
+        match self.state {
+            State::Working => {}
+            // What its steps have come to is said by whoever leads now.
+            State::StandingDown => return None,
+            State::Stopping => {
+                self.publish_changed(now);
+                return None;
+            }
         }
         self.take_woken(now);
         self.take_timers(now);
@@ -252,6 +370,7 @@ impl NamespaceTask {
     fn take_woken(&mut self, now: Instant) {
         let ((names, foreign), gone, inputs, noticed) = {
             let mut index = self.shared.index();
+            self.changed.extend(index.take_restated());
             (index.take_woken(), index.take_gone(), index.take_wanted_inputs(), index.take_noticed())
         };
         for (address, gone) in noticed {
@@ -297,9 +416,9 @@ impl NamespaceTask {
     }
 
     /// Nothing new from now on. Plans are dropped; running calls and recoveries are awaited.
-    fn stop(&mut self, why: &str) {
-        tracing::debug!(namespace = &**self.shared.name(), why, "starting no more steps, awaiting running calls");
-        self.stopping = true;
+    fn stop(&mut self, state: State) {
+        tracing::debug!(namespace = &**self.shared.name(), ?state, "starting no more steps, awaiting running calls");
+        self.state = state;
         self.plannings.abort_all();
         self.inputs.stop();
         self.deferred.clear();
@@ -311,7 +430,7 @@ impl NamespaceTask {
 
     fn is_over(&self) -> bool {
         let nothing_runs = self.run_is_idle && self.recoveries.is_empty() && self.moves.is_empty();
-        if self.stopping {
+        if self.state != State::Working {
             return nothing_runs;
         }
         let nothing_waits = self.plannings.is_empty() && self.deferred.is_empty() && self.chores.is_empty();

@@ -120,6 +120,7 @@ impl ProviderChecks {
                 }
             };
             tokio::select! {
+                biased;
                 one = seen.recv() => {
                     let Some(one) = one else { return };
                     let name = one.object.metadata.name.clone().unwrap_or_default();

@@ -29,6 +29,8 @@ const LONGEST_REST: Duration = Duration::from_millis(500);
 struct Touched {
     first: Instant,
     last: Instant,
+    /// The first change that a plan which is being made does not know of.
+    newer: Option<Instant>,
 }
 
 /// A time in which nothing becomes due.
@@ -51,8 +53,19 @@ pub struct Settle {
 impl Settle {
     /// Something about the name has changed.
     pub fn touch(&mut self, name: &Arc<str>, now: Instant) {
-        self.touched.entry(name.clone()).or_insert(Touched { first: now, last: now }).last = now;
+        let touched = self.touched.entry(name.clone()).or_insert(Touched { first: now, last: now, newer: None });
+        touched.last = now;
+        touched.newer.get_or_insert(now);
         self.asleep = None;
+    }
+
+    /// The names are being planned, as of now: what comes from here on is newer than that plan.
+    pub fn begin(&mut self, names: &BTreeSet<Arc<str>>) {
+        for name in names {
+            if let Some(touched) = self.touched.get_mut(name) {
+                touched.newer = None;
+            }
+        }
     }
 
     /// Takes a name off the list, unless it was touched again after `seen`: what happened until then is acted on.
@@ -67,9 +80,10 @@ impl Settle {
         self.touched.get(name).is_some_and(|touched| touched.last > seen)
     }
 
-    /// Whether any of the names has waited as long as it may.
+    /// Whether a plan for these names has waited as long as it may for others to come to rest: since the first change
+    /// that it does not know of.
     pub fn out_of_patience<'a>(&'a self, names: impl Iterator<Item = &'a Arc<str>>, now: Instant) -> bool {
-        names.filter_map(|name| self.touched.get(name)).any(|touched| touched.first + PATIENCE <= now)
+        names.filter_map(|name| self.touched.get(name)?.newer).any(|newer| newer + PATIENCE <= now)
     }
 
     /// Whether the name waits to be acted on.
@@ -142,7 +156,11 @@ impl Settle {
     /// When a plan over these names may destroy something.
     pub fn may_destroy_at<'a>(&'a self, names: impl Iterator<Item = &'a Arc<str>>) -> Option<Instant> {
         let touched = names.filter_map(|name| self.touched.get(name)).copied();
-        let span = touched.reduce(|a, b| Touched { first: a.first.min(b.first), last: a.last.max(b.last) })?;
+        let span = touched.reduce(|a, b| Touched {
+            first: a.first.min(b.first),
+            last: a.last.max(b.last),
+            newer: a.newer.or(b.newer),
+        })?;
         Some((span.last + QUIET).min(span.first + PATIENCE))
     }
 }
@@ -210,6 +228,8 @@ mod tests {
         }
         assert_eq!(settle.may_destroy_at([&a, &b].into_iter()), Some(start + ms(1000)));
         assert!(settle.out_of_patience([&b].into_iter(), start + ms(1060)));
+        settle.begin(&[a.clone(), b.clone()].into());
+        assert!(!settle.out_of_patience([&b].into_iter(), start + ms(9999)), "the plan that is made knows of all that");
         settle.clear("a", start);
         settle.clear("b", start + ms(200));
         assert_eq!(settle.len(), 1);

@@ -16,10 +16,11 @@ use kube::core::Request;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
+use super::lease::Leadership;
 use super::metrics::Metrics;
 use super::retry;
 use crate::api;
-use crate::model::Address;
+use crate::model::{Address, Version};
 use crate::process::Random;
 
 /// How many status are written at once: an API server with two cores is busy with that, and its default share of
@@ -53,10 +54,15 @@ pub enum Urgency {
     Settled,
 }
 
+/// Takes what became of the status with a digest: the version that the Resource has since, or nothing when it will not
+/// be written.
+pub type Report = Arc<dyn Fn(&Target, u64, Option<Version>) + Send + Sync>;
+
 /// A status to be written.
 #[derive(Clone, Debug)]
 struct Pending {
     status: api::ResourceStatus,
+    digest: u64,
     urgency: Urgency,
 }
 
@@ -67,16 +73,17 @@ pub struct StatusWriter {
 }
 
 impl StatusWriter {
-    /// Hands a status over. It replaces one of the same object that is not written yet.
-    pub fn write(&self, target: Target, status: api::ResourceStatus, urgency: Urgency) {
+    /// Hands a status over. It replaces one of the same object that is not written yet. By `digest` it is known again
+    /// when it was written.
+    pub fn write(&self, target: Target, status: api::ResourceStatus, digest: u64, urgency: Urgency) {
         // The writer outlives all who write, but for an aborted stop.
-        let _ = self.sender.send((target, Pending { status, urgency }));
+        let _ = self.sender.send((target, Pending { status, digest, urgency }));
     }
 }
 
 /// What became of an attempt.
 enum Outcome {
-    Done,
+    Done(Option<Version>),
     Again(Box<Pending>),
 }
 
@@ -137,7 +144,7 @@ impl Queue {
     fn finish(&mut self, target: Target, outcome: Outcome) {
         self.in_flight.remove(&target);
         match outcome {
-            Outcome::Done => {
+            Outcome::Done(_) => {
                 self.attempts.remove(&target);
                 if self.latest.is_empty() {
                     // The room that a burst took is given back.
@@ -156,14 +163,22 @@ impl Queue {
 }
 
 /// The writer, and the task to run for it.
-pub fn writer(client: Client, random: Arc<dyn Random>, metrics: Metrics) -> (StatusWriter, impl Future<Output = ()>) {
+pub fn writer(
+    client: Client,
+    leadership: Leadership,
+    report: Report,
+    random: Arc<dyn Random>,
+    metrics: Metrics,
+) -> (StatusWriter, impl Future<Output = ()>) {
     let (sender, receiver) = mpsc::unbounded_channel();
-    (StatusWriter { sender }, work(receiver, client, random, metrics))
+    (StatusWriter { sender }, work(receiver, client, leadership, report, random, metrics))
 }
 
 async fn work(
     mut receiver: mpsc::UnboundedReceiver<(Target, Pending)>,
     client: Client,
+    leadership: Leadership,
+    report: Report,
     random: Arc<dyn Random>,
     metrics: Metrics,
 ) {
@@ -172,22 +187,33 @@ async fn work(
     let mut open = true;
     while open || !requests.is_empty() || !queue.latest.is_empty() {
         while let Some((target, pending, attempts)) = queue.pop() {
-            let (client, metrics) = (client.clone(), metrics.clone());
+            let (client, metrics, leadership) = (client.clone(), metrics.clone(), leadership.clone());
+            let digest = pending.digest;
             let pause = (attempts > 0).then(|| retry::delay(attempts, random.number()).min(LONGEST_PAUSE));
             requests.spawn(async move {
                 tokio::time::sleep(pause.unwrap_or_default()).await;
-                let outcome = attempt(&client, &target, pending, &metrics).await;
-                (target, outcome)
+                let outcome = match leadership.is_leading() {
+                    true => attempt(&client, &target, pending, &metrics).await,
+                    // Whoever leads now knows more.
+                    false => Outcome::Done(None),
+                };
+                (target, digest, outcome)
             });
         }
         tokio::select! {
+            biased;
+            Some(done) = requests.join_next() => match done {
+                Ok((target, digest, outcome)) => {
+                    if let Outcome::Done(version) = &outcome {
+                        report(&target, digest, *version);
+                    }
+                    queue.finish(target, outcome);
+                }
+                Err(error) => tracing::error!(%error, "a status write was lost"),
+            },
             message = receiver.recv(), if open => match message {
                 Some((target, pending)) => queue.push(target, pending),
                 None => open = false,
-            },
-            Some(done) = requests.join_next() => match done {
-                Ok((target, outcome)) => queue.finish(target, outcome),
-                Err(error) => tracing::error!(%error, "a status write was lost"),
             },
         }
     }
@@ -196,18 +222,20 @@ async fn work(
 async fn attempt(client: &Client, target: &Target, pending: Pending, metrics: &Metrics) -> Outcome {
     let Some(request) = patch(target, &pending.status) else {
         tracing::error!(namespace = &*target.namespace, name = &*target.name, "a status cannot be written as JSON");
-        return Outcome::Done;
+        return Outcome::Done(None);
     };
     let result = client.request::<PartialObjectMeta>(request).await;
     metrics.wrote("status", result.is_ok());
     let (namespace, name) = (&*target.namespace, &*target.name);
     match result {
-        Ok(_) => Outcome::Done,
+        Ok(written) => {
+            Outcome::Done(written.metadata.resource_version.and_then(|text| Some(Version(text.parse().ok()?))))
+        }
         // Gone, or another Resource of that name by now.
-        Err(kube::Error::Api(error)) if error.code == 404 => Outcome::Done,
+        Err(kube::Error::Api(error)) if error.code == 404 => Outcome::Done(None),
         Err(kube::Error::Api(error)) if matches!(error.code, 400 | 413 | 422) => {
             tracing::debug!(namespace, name, error = error.message, "a status was refused");
-            Outcome::Done
+            Outcome::Done(None)
         }
         Err(error) => {
             tracing::warn!(namespace, name, %error, "a status could not be written; it is tried again");
@@ -254,7 +282,7 @@ mod tests {
     }
 
     fn pending(generation: i64, urgency: Urgency) -> Pending {
-        Pending { status: status(generation), urgency }
+        Pending { status: status(generation), digest: 0, urgency }
     }
 
     #[test]
@@ -283,7 +311,7 @@ mod tests {
             names.push((target.name, pending.status.observed_generation));
         }
         assert_eq!(names, [("d".into(), 2), ("a".into(), 1)], "one at a time");
-        queue.finish(target("a"), Outcome::Done);
+        queue.finish(target("a"), Outcome::Done(None));
         assert_eq!(queue.pop().unwrap().0.name, "b".into());
     }
 

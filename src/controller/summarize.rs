@@ -90,6 +90,8 @@ pub struct Situation<'a> {
     pub wants: &'a [Address],
     /// Its steps in the plan that is being carried out.
     pub steps: &'a Steps<StepState>,
+    /// The plan was made around a step that was under way, and what that has come to is not planned yet.
+    pub awaits_plan: bool,
     /// What its next waiting step waits for.
     pub waiting_for: &'a [Step],
     /// What its status says now.

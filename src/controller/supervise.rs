@@ -39,8 +39,9 @@ pub async fn supervise(
     let mut tasks =
         Tasks { context: context.clone(), set: JoinSet::new(), running: BTreeSet::new(), by_id: BTreeMap::new() };
     tokio::select! {
-        () = readiness.wait() => tracing::info!("ready: every watch has delivered"),
+        biased;
         () = context.shutdown.triggered() => return true,
+        () = readiness.wait() => tracing::info!("ready: every watch has delivered"),
     }
     let mut leadership = context.leadership.clone();
     let mut leading = false;
@@ -129,6 +130,7 @@ impl Tasks {
             tokio::time::sleep(late).await;
         };
         let drained = tokio::select! {
+            biased;
             () = all => true,
             () = out_of_time => false,
             () = self.context.shutdown.aborted() => false,

@@ -281,6 +281,7 @@ fn observe(mut object: DynamicObject, kind: Kind, service_account: &Arc<str>, in
     // Who owns which field is half of what arrives, and nobody here reads it.
     object.metadata.managed_fields = None;
     let meta = Arc::new(ResourceMeta::of(&object.metadata, |text| interner.get(text)));
+    let version = version(&object.metadata);
     let parsed = match kind {
         Kind::Resource => object
             .clone()
@@ -295,11 +296,13 @@ fn observe(mut object: DynamicObject, kind: Kind, service_account: &Arc<str>, in
         Ok((instance, status)) => Observed {
             instance: Arc::new(instance),
             published: status.map_or_else(Published::nothing, |status| Published::of(&status, interner)),
+            version,
             meta,
         },
         Err(error) => Observed {
             instance: Arc::new(undecodable(object, kind, service_account, interner, &error.to_string())),
             published: Published::nothing(),
+            version,
             meta,
         },
     }

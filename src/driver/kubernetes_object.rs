@@ -307,10 +307,10 @@ impl Driver for KubernetesObject {
 
     fn find_created<'a>(
         &'a self,
-        _context: &'a CallContext,
-        _planned: &'a Value,
+        context: &'a CallContext,
+        planned: &'a Value,
     ) -> BoxFuture<'a, Result<Option<ObjectState>, DriverError>> {
-        Box::pin(async { Ok(None) })
+        Box::pin(self.find_own(context, planned))
     }
 
     fn concurrency(&self) -> Option<usize> {

@@ -19,9 +19,14 @@ pub struct Registry {
 impl Registry {
     /// The types that Purlin itself brings: `terraform_data` and `kubernetes_object`.
     pub fn built_in(kubernetes: KubernetesObject) -> Self {
+        Self::default().with_built_in(kubernetes)
+    }
+
+    /// A registry with the types that Purlin itself brings as well.
+    #[must_use]
+    pub fn with_built_in(self, kubernetes: KubernetesObject) -> Self {
         let kubernetes = Arc::new(kubernetes);
-        Self::default()
-            .with(terraform_data::TYPE_NAME, Arc::new(TerraformData::new()))
+        self.with(terraform_data::TYPE_NAME, Arc::new(TerraformData::new()))
             .with(kubernetes_object::TYPE_NAME, kubernetes.clone())
             .publishing_to(kubernetes)
     }

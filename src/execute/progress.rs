@@ -38,6 +38,8 @@ pub enum ProgressKind {
         /// Whether trying again may help.
         retryable: bool,
     },
+    /// It did nothing, since a newer wish is known; the plan that is made for that decides what becomes of it.
+    Withdrawn,
     /// It did not start, because of the step named (or because of a stop: `None`).
     Skipped {
         /// The failed step.

@@ -13,7 +13,7 @@ use crate::driver::{ApplyRequest, ApplyResponse, CallContext, CreateRecovery, Dr
 use crate::execute::Engine;
 use crate::load::{Instance, Timeouts};
 use crate::model::{
-    Diagnostics, DriverError, Intent, ObjectState, Operation, PlannedObject, Reason, Record, RecordedObject, Secrets,
+    Diagnostics, DriverError, ErrorKind, Intent, ObjectState, Operation, Reason, Record, RecordedObject, Secrets,
     Stored, Value,
 };
 use crate::plan::hooks::before_destroy;
@@ -211,7 +211,7 @@ impl Attempt<'_> {
     /// The record as it was before the intent: of a first create there was none.
     async fn take_back(&self) -> Recovery {
         if self.stored.record.has_objects() || self.intent.epoch > 1 {
-            return self.restore().await;
+            return self.restore(self.stored).await;
         }
         match self.engine.journal.erase(self.stored.clone()).await {
             Ok(()) => Recovery::Erased,
@@ -232,10 +232,16 @@ impl Attempt<'_> {
         };
         let called = call(self.engine, self.stored, self.driver, &context, request, &self.read()).await;
         let Called { response, before } = called;
+        // The call that was cut may have made the object all the same: a refusal of this one says nothing of that.
         match response {
-            // The call that was cut may have made the object all the same, so nothing is settled by this.
-            ApplyResponse { object: None, error: Some(error), .. } if Failure::from(error.clone()).retryable => {
+            ApplyResponse { object: None, error: Some(error), .. } if error.kind == ErrorKind::Transient => {
                 self.later(&error.into())
+            }
+            ApplyResponse { object: None, error: Some(_), .. } => {
+                match self.driver.find_created(&context, &planned.planned).await {
+                    Err(error) => self.later(&error.into()),
+                    Ok(object) => self.adopt_or_restore(&before, object).await,
+                }
             }
             response => self.settle(&before, response).await,
         }
@@ -249,7 +255,7 @@ impl Attempt<'_> {
         match self.driver.find_created(&context, &planned.planned).await {
             Err(error) => self.later(&error.into()),
             Ok(None) if self.engine.clock.now() < self.intent.deadline => self.not_found_yet(),
-            Ok(object) => self.adopt_or_restore(planned, object).await,
+            Ok(object) => self.adopt_or_restore(self.stored, object).await,
         }
     }
 
@@ -278,26 +284,21 @@ impl Attempt<'_> {
                 let message = format!("no object `{import}` of spec.import exists");
                 Recovery::Held(Held { reason: Reason::ImportNotFound, message }, None)
             }
-            Ok(object) => self.adopt_or_restore(planned, object).await,
+            Ok(object) => self.adopt_or_restore(self.stored, object).await,
         }
     }
 
     /// What was found is the new object. Otherwise none was made, and what was deposed for it is current again.
-    async fn adopt_or_restore(&self, _planned: &PlannedObject, object: Option<ObjectState>) -> Recovery {
-        let Some(object) = object else { return self.restore().await };
+    async fn adopt_or_restore(&self, before: &Stored, object: Option<ObjectState>) -> Recovery {
+        let Some(object) = object else { return self.restore(before).await };
         // It is what somebody names or a driver finds, and not what a call has promised: the next plan compares it.
-        self.settle(self.stored, ApplyResponse { object: Some(object), found: true, ..ApplyResponse::default() }).await
+        self.settle(before, ApplyResponse { object: Some(object), found: true, ..ApplyResponse::default() }).await
     }
 
     /// Nothing was done: the intent is closed, and what a create deposed is current again.
-    async fn restore(&self) -> Recovery {
-        let mut record = self.stored.record.as_ref().clone();
-        record.intent = None;
-        let deposed = self.intent.deposed.filter(|_| self.intent.operation == Operation::Create);
-        if let Some(old) = deposed.and_then(|key| record.deposed.remove(&key)) {
-            record.current = Some(super::step::with_wait(old, false));
-        }
-        self.write(record).await
+    async fn restore(&self, before: &Stored) -> Recovery {
+        let written = write_result(self.engine, before, super::step::without_intent(&before.record)).await;
+        self.concluded(written.map(Fate::Kept))
     }
 
     /// An update cannot be told from its absence, but the object can be read; the next plan goes on from there.

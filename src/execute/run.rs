@@ -17,7 +17,7 @@ use super::failure::Failure;
 use super::publish;
 use super::step::{Fate, StepEnd};
 use super::under_way::News;
-use crate::execute::{Engine, JournalError, Progress, ProgressKind};
+use crate::execute::{Engine, JournalError, Progress, ProgressKind, Wishes};
 use crate::graph::{ActionGraph, Outcome};
 use crate::load::{Config, Expansion, Family, Instance};
 use crate::model::{
@@ -62,6 +62,8 @@ pub struct Adoption {
     pub namespace: Value,
     /// The steps that were running when the plan was made.
     pub running: Vec<RunningStep>,
+    /// The wishes that it was made for.
+    pub wishes: Wishes,
 }
 
 /// The plan was made while other steps were running than are running now: plan again.
@@ -284,6 +286,15 @@ impl Run {
         self.drop_batches(scope);
     }
 
+    /// The same for all plans.
+    pub fn withdraw_all(&mut self) {
+        self.batches.clear();
+        self.ready.clear();
+        for running in self.running.values_mut() {
+            running.batch = None;
+        }
+    }
+
     /// What an object's next waiting step waits for.
     pub fn waiting_for(&self, address: &Address) -> Vec<Step> {
         let batch = self.batches.values().find(|batch| batch.scope.contains(address));
@@ -306,6 +317,11 @@ impl Run {
         for running in self.running.values_mut() {
             running.batch = None;
         }
+    }
+
+    /// After a `stop`: what is adopted from now on starts.
+    pub fn go_on(&mut self) {
+        self.stopped = false;
     }
 
     /// Asks providers to give up the calls that run; they still answer, and that is recorded. Gives `false` when nobody
@@ -338,7 +354,8 @@ impl Run {
             }
             let Some(batch) = self.batches.get(&id) else { continue };
             let step = batch.step(node);
-            if self.paused.contains(&step.address.name) || self.is_running(&step.address) {
+            let stands_still = self.paused.contains(&step.address.name) || !batch.may_start(step);
+            if stands_still || self.is_running(&step.address) {
                 waiting.push_back((id, node));
                 continue;
             }
@@ -363,8 +380,7 @@ impl Run {
         let task = batch.task(&self.engine, &step, &Known { records: &self.records, readings: &self.readings });
         let (planned, recorded) = batch.outlook(&step);
         let (seen, only_follows) = (batch.seen(&step), batch.only_follows(&step));
-        let running =
-            Running { seen, batch: Some((id, node)), planned, recorded, placeless: false, only_follows };
+        let running = Running { seen, batch: Some((id, node)), planned, recorded, placeless: false, only_follows };
         self.running.insert(step.clone(), running);
         self.push(step.clone(), ProgressKind::Started);
         let attendance = self.engine.under_way.begin(&task.namespace, &step, self.to_us.clone(), places);
@@ -418,11 +434,18 @@ impl Run {
             self.push(step.clone(), ProgressKind::Warning(warning));
         }
         let running = self.running.remove(&step);
+        let fate = match fate {
+            Fate::Withdrawn(stored) => {
+                self.records.extend(stored.map(|stored| (step.address.clone(), stored)));
+                return self.withdrawn(step, running);
+            }
+            fate => fate,
+        };
         match fate {
             Fate::Kept(stored) => drop(self.records.insert(step.address.clone(), stored)),
             Fate::Erased => drop(self.records.remove(&step.address)),
             Fate::Read(reading) => drop(self.readings.insert(step.address.clone(), reading)),
-            Fate::Untouched => {}
+            Fate::Untouched | Fate::Withdrawn(_) => {}
         }
         let outcome = if failure.is_some() { Outcome::Failed } else { Outcome::Done };
         self.push(
@@ -434,6 +457,17 @@ impl Run {
         );
         if let Some((id, node)) = running.and_then(|running| running.batch) {
             self.advance(id, node, outcome);
+        }
+    }
+
+    /// The step waits once more, until a newer plan takes its place. One that such a plan was made around has done nothing
+    /// of what that plan expects.
+    fn withdrawn(&mut self, step: Step, running: Option<Running>) {
+        self.push(step, ProgressKind::Withdrawn);
+        let Some((id, node)) = running.and_then(|running| running.batch) else { return };
+        match self.batches.get(&id).is_some_and(|batch| batch.was_running(node)) {
+            true => self.advance(id, node, Outcome::Failed),
+            false => self.ready.push_back((id, node)),
         }
     }
 

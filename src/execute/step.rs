@@ -18,7 +18,7 @@ use super::publish;
 use super::under_way::Delay;
 use crate::driver::{ApplyResponse, CallContext, Driver, Warnings};
 use crate::execute::failure::{Failure, below_config, told};
-use crate::execute::{Engine, HookNote, JournalError};
+use crate::execute::{Engine, HookNote, JournalError, Wishes};
 use crate::load::expression::Scope;
 use crate::load::{Instance, Timeouts};
 use crate::model::{
@@ -49,6 +49,8 @@ pub(crate) struct StepTask {
     pub prepared: Option<Arc<Prepared>>,
     /// What the object's expressions read.
     pub scope: StepScope,
+    /// The wishes that the plan was made for.
+    pub wishes: Wishes,
     /// What became of hooks.
     pub notes: Mutex<Vec<HookNote>>,
     /// What the driver has warned of.
@@ -76,6 +78,8 @@ pub(crate) enum Fate {
     Read(Arc<Reading>),
     /// Nothing was written.
     Untouched,
+    /// A newer wish is known, so nothing was done; the record as it stands if an intent was taken back.
+    Withdrawn(Option<Stored>),
 }
 
 /// The values that one object's expressions read, as they are when its step starts.
@@ -101,6 +105,18 @@ impl Scope for StepScope {
 pub(crate) struct Unfinished {
     pub fate: Fate,
     pub failure: Failure,
+}
+
+impl Unfinished {
+    /// A newer wish is known, and nothing was called.
+    fn withdrawn(stored: Option<Stored>) -> Self {
+        let failure = Failure {
+            reason: Reason::Progressing,
+            message: "the Resource has changed since this was planned".to_owned(),
+            retryable: true,
+        };
+        Self { fate: Fate::Withdrawn(stored), failure }
+    }
 }
 
 impl<T: Into<Failure>> From<T> for Unfinished {
@@ -262,6 +278,9 @@ impl StepTask {
         mut planned: Option<PlannedObject>,
         timeout: Duration,
     ) -> Result<Stored, Unfinished> {
+        if !self.is_still_wished() {
+            return Err(Unfinished::withdrawn(None));
+        }
         let now = self.engine.clock.now();
         record.epoch += 1;
         let operation_id: Arc<str> = self.engine.random.uuid().into();
@@ -285,8 +304,36 @@ impl StepTask {
             Ok(_) => self.engine.uncalled.forget(&record),
             Err(_) => self.engine.uncalled.add(&record),
         }
-        Ok(Stored { record, version: intended? })
+        let stored = Stored { record, version: intended? };
+        // The server may have taken its time.
+        self.go_on(&stored).await?;
+        Ok(stored)
     }
+
+    /// Whether the step may still give something up.
+    fn is_still_wished(&self) -> bool {
+        !self.step.gives_up() || self.wishes.stands(&self.step.address.name)
+    }
+
+    /// Goes on after an intent, or takes it back when a newer wish has become known before anything was called.
+    async fn go_on(&self, intended: &Stored) -> Result<(), Unfinished> {
+        if self.is_still_wished() {
+            return Ok(());
+        }
+        let stored = write_result(&self.engine, intended, without_intent(&intended.record)).await?;
+        Err(Unfinished::withdrawn(Some(stored)))
+    }
+}
+
+/// The record as it was before an open intent whose call was never made, or has made nothing: what was deposed for it
+/// is current again.
+pub(crate) fn without_intent(record: &Record) -> Record {
+    let mut record = record.clone();
+    let intent = record.intent.take().filter(|intent| intent.operation == Operation::Create);
+    if let Some(old) = intent.and_then(|intent| record.deposed.remove(&intent.deposed?)) {
+        record.current = Some(with_wait(old, false));
+    }
+    record
 }
 
 fn unsettled(step: &Step) -> Failure {

@@ -193,4 +193,9 @@ impl Step {
             Some(key) => format!("{} {} (deposed {key})", self.address, self.operation.as_str()),
         }
     }
+
+    /// Whether an object is given up by it, or by the replacement that it is a part of.
+    pub fn gives_up(&self) -> bool {
+        self.operation.removes() || self.replaces
+    }
 }

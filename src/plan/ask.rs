@@ -65,7 +65,7 @@ pub enum Reply {
 }
 
 /// Which types exist, and what they look like. Must not block.
-pub trait Types {
+pub trait Types: Sync {
     /// The schema of a type that some driver serves, or that the named provider does.
     fn schema(&self, type_name: &str, provider: Option<&Provider>) -> Option<Arc<Schema>>;
 

@@ -14,7 +14,7 @@ pub(super) struct Seen<'s, 'a> {
 }
 
 /// How the configuration of an instance is evaluated.
-pub(super) trait Evaluate {
+pub(super) trait Evaluate: Sync {
     fn evaluate(&self, instance: &Instance, scope: &dyn Scope) -> Result<Value, Diagnostics>;
 }
 

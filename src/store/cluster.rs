@@ -153,7 +153,7 @@ impl ClusterJournal {
         self.marks.remove(namespace, name, uid, None, Patience::SHORT).await?;
         members.set_marked(None);
         drop(members);
-        self.households.tidy(&home);
+        self.households.tidy(&home, &[]);
         Ok(true)
     }
 
@@ -245,7 +245,7 @@ impl ClusterJournal {
             members.set_marked(None);
         }
         drop(members);
-        self.households.tidy(&home);
+        self.households.tidy(&home, &siblings.recorded);
         Ok(())
     }
 

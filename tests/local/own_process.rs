@@ -55,7 +55,8 @@ impl Process {
         let (graph, _) = graph::build(&planned.plan, &planned.config, run.records(), &[]);
         let scope: BTreeSet<Address> = planned.config.instances.keys().chain(run.records().keys()).cloned().collect();
         let (config, plan) = (planned.config, planned.plan);
-        let adoption = Adoption { scope, config, plan, graph, namespace: loaded.namespace, running: Vec::new() };
+        let (namespace, wishes) = (loaded.namespace, execute::Wishes::default());
+        let adoption = Adoption { scope, config, plan, graph, namespace, running: Vec::new(), wishes };
         run.adopt(adoption).unwrap();
         run
     }

@@ -2,8 +2,8 @@
 
 use crate::cli::args::{ControllerArgs, Listening, LogFormat};
 use crate::cli::failure::{Exit, Failure};
-use crate::controller;
 use crate::controller::options::{ElectionTimes, Options, own_namespace, own_pod};
+use crate::controller::{self, Surroundings};
 use crate::execute::Limits;
 use crate::process::{Shutdown, telemetry};
 
@@ -17,8 +17,12 @@ pub async fn run(args: ControllerArgs) -> anyhow::Result<Exit> {
     let options = options(args)?;
     let shutdown = Shutdown::default();
     let signals = shutdown.clone().on_signals();
+    let controller = async {
+        let surroundings = Surroundings::system(&options).await?;
+        controller::run(options, surroundings, shutdown).await
+    };
     tokio::select! {
-        ended = controller::run(options, shutdown) => ended?,
+        ended = controller => ended?,
         failed = signals => failed?,
     }
     Ok(Exit::Success)

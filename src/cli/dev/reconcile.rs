@@ -265,6 +265,7 @@ impl Reconciler {
             ProgressKind::Started
             | ProgressKind::Hook(_)
             | ProgressKind::Warning(_)
+            | ProgressKind::Withdrawn
             | ProgressKind::Delayed(_)
             | ProgressKind::Skipped { .. } => {}
         }

@@ -98,11 +98,13 @@ impl Links {
     }
 }
 
-/// The other Resources whose objects the objects of a record use, and the one that it is moved to.
+/// The other Resources whose objects the objects of a record use, and the one that it is moved to. What an open intent
+/// was about to make may be there, and uses what it was to use: planning counts it, too.
 pub(super) fn used_names(stored: &Stored) -> BTreeSet<Arc<str>> {
     let record = &stored.record;
-    let objects = record.current.iter().chain(record.deposed.values());
-    let used = objects.flat_map(|object| object.dependencies.iter());
+    let intended = record.intent.iter().filter_map(|intent| Some(&intent.planned.as_ref()?.recorded));
+    let objects = record.current.iter().chain(record.deposed.values()).map(AsRef::as_ref);
+    let used = objects.chain(intended.map(AsRef::as_ref)).flat_map(|object| object.dependencies.iter());
     let names = used.chain(record.moving_to.as_deref()).map(|address| &address.name);
     names.filter(|name| **name != record.address.name).cloned().collect()
 }

@@ -27,8 +27,9 @@ impl NamespaceTask {
             let Some(tracked) = self.tracked.get(&step.address).filter(|tracked| !tracked.is_planned_around()) else {
                 return false;
             };
-            let begun = tracked.started.get(step).map(|begun| begun.situation);
-            begun == Some(index.shared_fingerprint(&step.address.name))
+            let name = &step.address.name;
+            let present = (index.wish(name), index.shared_fingerprint(name));
+            tracked.started.get(step).is_some_and(|begun| (begun.wish, begun.situation) == present)
         };
         let running = nodes.iter().filter(|(_, is_running)| *is_running).map(|(step, _)| step);
         let creates = running.filter(|step| step.operation == Operation::Create && !step.replaces);

@@ -2,8 +2,10 @@
 //! at a time. Nothing of it is planned meanwhile, and no step of it starts.
 
 use std::collections::BTreeSet;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
+use futures::FutureExt as _;
 use tokio::time::Instant;
 
 use super::NamespaceTask;
@@ -53,7 +55,12 @@ impl NamespaceTask {
         let (context, names) = (self.context.clone(), part.names.clone());
         self.moves.spawn(async move {
             let mut records = records;
-            let outcome = carry_out(&context, &mut records, &moves).await;
+            let carried = AssertUnwindSafe(carry_out(&context, &mut records, &moves)).catch_unwind().await;
+            let lost = || JournalError::Unavailable {
+                address: moves[0].from.clone(),
+                message: "the move failed by a fault of Purlin".to_owned(),
+            };
+            let outcome = carried.unwrap_or_else(|_| Err(lost()));
             Moved { names, moves, involved, records, warnings, outcome }
         });
     }
@@ -94,7 +101,7 @@ impl NamespaceTask {
                     tracing::warn!(namespace = &**self.shared.name(), "{message}");
                     for address in [&one.from, &one.to] {
                         let held = Held { reason: Reason::OperationFailed, message: message.clone() };
-                        self.hold_failed(address, held, true, now);
+                        self.hold_failed(address, held, true, None, now);
                     }
                 }
             }

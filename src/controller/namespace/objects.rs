@@ -43,16 +43,32 @@ impl NamespaceTask {
         let present = self.shared.index().instance(&address.name);
         let settling = self.recovering.contains(address) || self.moving.contains(&address.name);
         let busy = settling || self.run.is_running(address);
-        let Some(resource) = present else {
+        if present.is_none() {
             return if recorded { self.report_abandoned(address, busy) } else { self.forget(address) };
-        };
+        }
         self.no_longer_abandoned(address);
-        if resource.deleting && resource.has_finalizer && !self.has_traces(&address.name) {
-            self.release(&address.name, &resource.uid);
-        } else if !recorded && !busy && self.tracked.get(address).is_some_and(|tracked| tracked.stands_for_nothing()) {
+        if !self.release_if_empty(&address.name)
+            && !recorded
+            && !busy
+            && self.tracked.get(address).is_some_and(|tracked| tracked.stands_for_nothing())
+        {
             // An instance that is not wanted any more, and of which nothing is left.
             self.forget(address);
         }
+    }
+
+    /// Takes our marks off a Resource that is being deleted, once nothing is left of it; a family may have no instance at
+    /// all by then. Returns whether that is so.
+    pub(super) fn release_if_empty(&mut self, name: &Arc<str>) -> bool {
+        let resource = self.shared.index().instance(name);
+        let Some(resource) = resource.filter(|resource| resource.deleting && resource.has_finalizer) else {
+            return false;
+        };
+        let is_empty = !self.has_traces(name);
+        if is_empty {
+            self.release(name, &resource.uid);
+        }
+        is_empty
     }
 
     /// Whether any instance of a Resource is recorded, or something is being done about it.

@@ -1,18 +1,20 @@
 //! From names that are due to an adopted plan.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::FutureExt as _;
 use jiff::Timestamp;
 use tokio::time::Instant;
 
-use super::NamespaceTask;
 use super::scope::Scope;
+use super::{NamespaceTask, State};
 use crate::controller::context::Context;
 use crate::controller::guard::Guard;
 use crate::controller::index::Index;
-use crate::execute::{self, Adoption, Consulted, Engine};
+use crate::execute::{self, Adoption, Consulted, Engine, Wishes};
 use crate::graph;
 use crate::load::Config;
 use crate::model::{Action, Address, Reason, Recorded, Step, Version, of_name};
@@ -23,6 +25,8 @@ use crate::plan::{Held, Memo, Plan, PlanOptions, Refresh, RunningStep};
 const CRD_AGAIN: Duration = Duration::from_secs(15);
 /// How often destroys are looked at again while Resources are listed anew: a page takes about that long.
 const RELISTED_AGAIN: Duration = Duration::from_millis(100);
+/// The pause after a planning that panicked.
+const AFTER_PANIC: Duration = Duration::from_secs(30);
 /// Replacements that may fail in a row before they are given up.
 const MAX_FAILED_CREATES: u32 = 3;
 
@@ -35,11 +39,21 @@ pub(super) struct Planned {
     /// What was known when planning began, and the instances that it has made out.
     addresses: BTreeSet<Address>,
     fingerprints: BTreeMap<Address, u64>,
+    wishes: Arc<BTreeMap<Arc<str>, u64>>,
     options: PlanOptions,
     memo: Memo,
     plan: Plan,
     moves: Vec<Move>,
     began: Instant,
+}
+
+/// What became of a planning.
+pub(super) enum Made {
+    Plan(Box<Planned>),
+    /// It panicked while it planned these names.
+    Lost(BTreeSet<Arc<str>>),
+    /// The process ends.
+    CutOff,
 }
 
 /// A part of a plan that waits until its component is quiet.
@@ -56,6 +70,7 @@ pub(super) struct Part {
     pub(super) versions: BTreeMap<Address, Version>,
     running: Vec<RunningStep>,
     pub(super) fingerprints: BTreeMap<Address, u64>,
+    wishes: Arc<BTreeMap<Arc<str>, u64>>,
     pub(super) plan: Plan,
     namespace: crate::model::Value,
     pub(super) began: Instant,
@@ -79,7 +94,9 @@ impl NamespaceTask {
     }
 
     pub(super) fn start_planning(&mut self, scope: Scope, now: Instant) {
+        tracing::debug!(namespace = &**self.shared.name(), names = ?scope.names, "planning");
         self.drop_deferred(&scope.names);
+        self.settle.begin(&scope.names);
         self.pause_if_overtaken(&scope.names, now);
         self.start_recoveries(&scope.names, now);
         let shared = self.shared.clone();
@@ -89,6 +106,7 @@ impl NamespaceTask {
         let own = |address: &Address| self.run.records().get(address).map(|stored| (address.clone(), stored.clone()));
         let recorded: Recorded = addresses.iter().filter_map(own).collect();
         let fingerprints = fingerprints(&index, &addresses);
+        let wishes = scope.names.iter().map(|name| (name.clone(), index.wish(name))).collect();
         let readings = scope.names.iter().flat_map(|name| of_name(self.run.readings(), name));
         let mut options = PlanOptions {
             readings: readings.map(cloned).collect(),
@@ -122,6 +140,7 @@ impl NamespaceTask {
             scope,
             config,
             fingerprints,
+            wishes: Arc::new(wishes),
             options,
             memo,
             plan: Plan::default(),
@@ -174,10 +193,19 @@ impl NamespaceTask {
         }
     }
 
+    /// Takes what became of a planning.
+    pub(super) fn take_made(&mut self, made: Made) {
+        match made {
+            Made::Plan(planned) => self.take_plan(*planned),
+            Made::Lost(names) => self.lost_plan(&names),
+            Made::CutOff => {}
+        }
+    }
+
     /// Takes a finished plan: what may start is adopted, what must wait until its component is quiet is put aside.
-    pub(super) fn take_plan(&mut self, mut planned: Planned) {
+    fn take_plan(&mut self, mut planned: Planned) {
         self.no_longer_in_planning(&planned.scope.names);
-        if self.stopping {
+        if self.state != State::Working {
             return;
         }
         self.memo.put_back(std::mem::take(&mut planned.memo));
@@ -223,23 +251,21 @@ impl NamespaceTask {
     }
 
     /// A planning that panicked: its names are planned again, after a pause, since they are likely to panic again.
-    pub(super) fn lost_plan(&mut self, error: &tokio::task::JoinError) {
-        if self.stopping || error.is_cancelled() {
+    fn lost_plan(&mut self, names: &BTreeSet<Arc<str>>) {
+        self.no_longer_in_planning(names);
+        if self.state != State::Working {
             return;
         }
-        tracing::error!(namespace = &**self.shared.name(), %error, "planning failed by a fault of Purlin");
-        let at = Instant::now() + Duration::from_secs(30);
-        let names = std::mem::take(&mut self.in_planning);
-        self.no_longer_in_planning(&names);
-        self.resume(&names);
+        tracing::error!(namespace = &**self.shared.name(), ?names, "planning failed by a fault of Purlin");
+        let now = Instant::now();
+        let at = now + AFTER_PANIC;
+        self.resume(names);
         for name in names {
-            self.settle.clear(&name, Instant::now());
-            let address = Address::single(name);
+            self.settle.clear(name, now);
+            let address = Address::single(name.clone());
             self.tracked.entry(address.clone()).or_default().retry_at = Some(at);
             self.timers.insert((at, address));
         }
-        // Which of the plannings it was is not known, so the others are dropped as well.
-        self.plannings.abort_all();
     }
 
     /// Adopts what has waited long enough; gives the time at which more may be.
@@ -284,6 +310,7 @@ impl NamespaceTask {
             graph,
             namespace: part.namespace.clone(),
             running: part.running.clone(),
+            wishes: self.wishes(&part.wishes),
         };
         if self.run.adopt(adoption).is_err() {
             return self.came_too_late(&part, now);
@@ -293,6 +320,12 @@ impl NamespaceTask {
             self.settle.clear(name, part.began);
         }
         self.follow(part, steps, now);
+    }
+
+    /// The wishes that a plan was made for, by which its steps see whether they still stand.
+    fn wishes(&self, planned: &Arc<BTreeMap<Arc<str>, u64>>) -> Wishes {
+        let (shared, planned) = (self.shared.clone(), planned.clone());
+        Wishes::that_change(move |name| planned.get(name).is_some_and(|wish| *wish == shared.index().wish(name)))
     }
 
     fn recorded(&self, part: &Part) -> Recorded {
@@ -314,23 +347,29 @@ impl NamespaceTask {
 
 /// Makes a plan on a thread of its own: it computes for as long as there are objects, and the threads that serve all
 /// the streams and calls must not wait for that. How many at once is bounded, since those threads are.
-async fn make(context: Arc<Context>, planned: Planned, recorded: Recorded) -> Option<Planned> {
+async fn make(context: Arc<Context>, planned: Planned, recorded: Recorded) -> Made {
+    let names = planned.scope.names.clone();
     let places = if planned.scope.asks_providers { &context.asking_plannings } else { &context.plannings };
-    let _place = places.acquire().await.ok()?;
-    let runtime = tokio::runtime::Handle::current();
+    let Ok(_place) = places.acquire().await else { return Made::CutOff };
     let surroundings = context.clone();
-    let made = tokio::task::spawn_blocking(move || {
-        runtime.block_on(async {
-            tokio::select! {
-                planned = planned.make(&surroundings.engine, &surroundings.guard, &recorded) => Some(planned),
-                () = surroundings.shutdown.triggered() => None,
-            }
-        })
-    });
-    match made.await {
-        Ok(planned) => planned,
-        Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
-        Err(_) => None,
+    let making = async move {
+        tokio::select! {
+            biased;
+            planned = planned.make(&surroundings.engine, &surroundings.guard, &recorded) => Made::Plan(Box::new(planned)),
+            () = surroundings.shutdown.triggered() => Made::CutOff,
+        }
+    };
+    let made = AssertUnwindSafe(context.threads.compute(Box::pin(making))).catch_unwind().await;
+    match made {
+        Ok(made) => made.unwrap_or(Made::CutOff),
+        Err(_) => Made::Lost(names),
+    }
+}
+
+impl Part {
+    /// The wish of a Resource that this was planned for.
+    pub(super) fn wish(&self, name: &str) -> u64 {
+        self.wishes.get(name).copied().unwrap_or_default()
     }
 }
 
@@ -371,6 +410,7 @@ impl Planned {
             versions: only(&self.versions, of),
             running: self.running.iter().filter(|running| of(&running.step.address)).cloned().collect(),
             fingerprints: only(&self.fingerprints, of),
+            wishes: self.wishes.clone(),
             plan: Plan {
                 changes: plan.changes.iter().filter(|change| of(&change.address)).cloned().collect(),
                 prepared: only(&plan.prepared, of),

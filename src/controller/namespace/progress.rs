@@ -57,6 +57,7 @@ impl NamespaceTask {
         }
         for name in &part.names {
             self.follow_resource(name, &part.config);
+            self.release_if_empty(name);
         }
         self.warn(&part);
         let had_steps = !open.is_empty();
@@ -76,6 +77,7 @@ impl NamespaceTask {
         let tracked = self.tracked.entry(address.clone()).or_default();
         let (leftovers, current): (Vec<_>, Vec<_>) = changes.into_iter().partition(|change| change.deposed.is_some());
         tracked.instance = part.config.instances.get(address).cloned();
+        tracked.wish = part.wish(&address.name);
         tracked.change = current.into_iter().next();
         tracked.leftovers = leftovers;
         tracked.lifecycle = part.plan.lifecycle.get(address).cloned();
@@ -151,6 +153,7 @@ impl NamespaceTask {
             ProgressKind::Failed { reason, message, retryable } => {
                 self.step_ended(&step, StepState::Failed { reason, message, retryable }, now);
             }
+            ProgressKind::Withdrawn => self.step_withdrawn(&step, now),
             ProgressKind::Skipped { because_of } => self.set_state(&step, StepState::Skipped(because_of)),
         }
         let address = &step.address;
@@ -171,12 +174,30 @@ impl NamespaceTask {
         let base = self.run.records().get(&step.address).map(|stored| stored.version);
         let mut index = self.shared.index();
         index.begin(&step.address, base);
-        let begun = Begun { at: now, situation: index.shared_fingerprint(&step.address.name) };
+        let situation = index.shared_fingerprint(&step.address.name);
         drop(index);
         self.context.metrics.step_started();
         tracing::debug!(namespace = &**self.shared.name(), step = step.id(), "started");
-        self.tracked.entry(step.address.clone()).or_default().started.insert(step.clone(), begun);
+        let tracked = self.tracked.entry(step.address.clone()).or_default();
+        tracked.started.insert(step.clone(), Begun { at: now, wish: tracked.wish, situation });
         self.set_state(step, StepState::Running);
+    }
+
+    /// A step has seen that a newer wish is known, and has done nothing. That wish is planned next.
+    fn step_withdrawn(&mut self, step: &Step, now: Instant) {
+        let address = &step.address;
+        let own = self.run.records().get(address).cloned();
+        if !self.run.is_running(address) {
+            self.shared.index().end(address, own.as_ref());
+        }
+        if let Some(tracked) = self.tracked.get_mut(address) {
+            tracked.started.remove(step);
+        }
+        self.context.metrics.step_withdrawn();
+        self.set_state(step, StepState::Waiting);
+        self.bring_in(address);
+        self.settle.touch(&address.name, now);
+        self.plan_beyond(step, now);
     }
 
     fn step_ended(&mut self, step: &Step, state: StepState, now: Instant) {
@@ -188,7 +209,8 @@ impl NamespaceTask {
         }
         let failed = matches!(state, StepState::Failed { .. });
         let tracked = self.tracked.entry(address.clone()).or_default();
-        let began = tracked.started.remove(step).map_or(now, |begun| begun.at);
+        let begun = tracked.started.remove(step);
+        let began = begun.map_or(now, |begun| begun.at);
         let type_name = tracked.change.as_ref().map(|change| change.type_name.clone()).unwrap_or_default();
         self.context.metrics.step_ended(step.operation, &type_name, failed, now - began);
         if let StepState::Failed { reason, message, retryable } = &state {
@@ -197,7 +219,7 @@ impl NamespaceTask {
             tracing::debug!(
                 namespace = &**self.shared.name(), step = step.id(), %reason, retryable, "failed: {message}"
             );
-            self.hold_failed(address, Held { reason, message }, *retryable, now);
+            self.hold_failed(address, Held { reason, message }, *retryable, begun, now);
         } else {
             tracing::debug!(namespace = &**self.shared.name(), step = step.id(), took = ?(now - began), "finished");
             let adopted = before.is_some() && own.as_ref().is_some_and(|own| before.as_ref() != Some(&own.record.uid));
@@ -221,12 +243,30 @@ impl NamespaceTask {
         self.tracked.entry(step.address.clone()).or_default().set(step, state);
     }
 
-    /// Leaves a failed object alone for a while, or until something changes; and reads its record anew, which somebody
-    /// else may have written.
-    pub(super) fn hold_failed(&mut self, address: &Address, held: Held, retryable: bool, now: Instant) {
+    /// Leaves a failed object alone for a while, or until something changes; and reads its record once more, which
+    /// another process may have written. `begun`: the step that failed. What has changed since it began deserves an
+    /// attempt of its own.
+    pub(super) fn hold_failed(
+        &mut self,
+        address: &Address,
+        held: Held,
+        retryable: bool,
+        begun: Option<Begun>,
+        now: Instant,
+    ) {
         // What was planned may be why.
         self.memo.forget(address);
-        let fingerprint = self.shared.index().fingerprint(address);
+        let (fingerprint, changed) = {
+            let index = self.shared.index();
+            let present = index.shared_fingerprint(&address.name);
+            let wish = index.wish(&address.name);
+            let changed = begun.is_some_and(|begun| (begun.wish, begun.situation) != (wish, present));
+            // A hold ends when the fingerprint is another one.
+            (index.fingerprint_of(address, if changed { !present } else { present }), changed)
+        };
+        if changed {
+            self.settle.touch(&address.name, now);
+        }
         let draw = self.context.engine.random.number();
         let tracked = self.tracked.entry(address.clone()).or_default();
         tracked.failures += 1;

@@ -2,8 +2,11 @@
 //! while everything else goes on.
 
 use std::collections::BTreeSet;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
+use futures::FutureExt as _;
+use jiff::{SignedDuration, Timestamp};
 use kube::{Api, ResourceExt};
 use tokio::time::Instant;
 
@@ -16,6 +19,9 @@ use crate::load::{self, Instance};
 use crate::model::{Address, Diagnostics, InstanceKey, Reason, Stored, of_name};
 use crate::plan::Held;
 use crate::store::secrets::Patience;
+
+/// The pause after a recovery that panicked.
+const AFTER_PANIC: SignedDuration = SignedDuration::from_secs(30);
 
 /// What became of a recovery.
 pub(super) struct Recovered {
@@ -42,7 +48,8 @@ impl NamespaceTask {
             self.shared.index().begin(&address, Some(stored.version));
             let (context, namespace) = (self.context.clone(), self.shared.name().clone());
             self.recoveries.spawn(async move {
-                let (outcome, warnings) = settle(&context, &namespace, &stored).await;
+                let settled = AssertUnwindSafe(settle(&context, &namespace, &stored)).catch_unwind().await;
+                let (outcome, warnings) = settled.unwrap_or_else(|_| (failed(context.engine.clock.now()), Vec::new()));
                 Recovered { address, outcome, warnings }
             });
         }
@@ -53,6 +60,8 @@ impl NamespaceTask {
         let Recovered { address, outcome, warnings } = recovered;
         let now = Instant::now();
         self.tell_advice(&address, &warnings.iter().collect::<Vec<_>>());
+        // What waits for it is connected with it by the record as it was, and perhaps by nothing else.
+        let connected = self.shared.index().component([address.name.clone()]);
         self.recovering.remove(&address);
         match &outcome {
             Recovery::Settled(stored) => drop(self.run.records_mut().insert(address.clone(), stored.clone())),
@@ -80,8 +89,17 @@ impl NamespaceTask {
                 tracing::info!(namespace = &**self.shared.name(), %address, "settled an open operation");
             }
         }
-        self.settle.touch(&address.name, now);
+        for name in connected {
+            self.settle.touch(&name, now);
+        }
     }
+}
+
+/// A recovery that panicked is tried again; until then the object is left alone.
+fn failed(now: Timestamp) -> Recovery {
+    let message = "an operation was cut off, and settling it failed by a fault of Purlin".to_owned();
+    let again = now.saturating_add(AFTER_PANIC).unwrap_or(now);
+    Recovery::Held(Held { reason: Reason::InternalError, message }, Some(again))
 }
 
 /// Settles one intent. What the Resource looks like is read from the server itself: whether a call was ever made is

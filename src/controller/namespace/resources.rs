@@ -91,7 +91,9 @@ fn extent(config: &Config, shared: &Instance) -> Extent {
 fn is_on_its_way(tracked: &Tracked) -> bool {
     let blocked = tracked.change.as_ref().filter(|change| change.action == Action::Blocked);
     let often_passes = |reason| waits_by_itself(reason) || reason == Reason::StillUsed;
-    tracked.is_open() || blocked.is_some_and(|change| often_passes(change.blocked.unwrap_or(Reason::Waiting)))
+    tracked.is_open()
+        || tracked.awaits_plan()
+        || blocked.is_some_and(|change| often_passes(change.blocked.unwrap_or(Reason::Waiting)))
 }
 
 impl NamespaceTask {
@@ -190,11 +192,13 @@ impl NamespaceTask {
         followed.state = Some(summary.state);
         let shared = followed.shared.clone();
         let new = self.published(&summary.status);
+        let digest;
         let terminating = {
             let mut index = self.shared.index();
             if index.published(name).is_some_and(|old| old.digest == new.digest) {
                 return;
             }
+            digest = new.digest;
             index.publish(name, new);
             index.is_terminating()
         };
@@ -202,7 +206,7 @@ impl NamespaceTask {
             self.context.tell(self.shared.name(), &shared, terminating, note);
         }
         let target = Target { namespace: self.shared.name().clone(), name: name.clone(), uid: shared.uid.clone() };
-        self.context.status.write(target, summary.status, urgency);
+        self.context.status.write(target, summary.status, digest, urgency);
     }
 
     fn published(&mut self, status: &ResourceStatus) -> Published {
@@ -280,6 +284,7 @@ impl NamespaceTask {
             lifecycle: tracked.lifecycle.as_ref(),
             wants: &tracked.wants,
             steps: &tracked.steps,
+            awaits_plan: tracked.awaits_plan(),
             waiting_for,
             previous,
             now,

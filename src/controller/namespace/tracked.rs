@@ -29,6 +29,10 @@ pub(super) struct Tracked {
     again: Steps<()>,
     /// Steps that were under way when the plan was made.
     fixed: Steps<()>,
+    /// One of them has ended, and the plan that knows what it came to is still to be made.
+    is_outdated: bool,
+    /// The wish that the last plan was made for.
+    pub(super) wish: u64,
     /// Steps that are under way.
     pub(super) started: Steps<Begun>,
     /// The warnings of its last plan, which are told when they are new.
@@ -58,10 +62,11 @@ pub(super) struct Tracked {
     pub(super) requested: Arc<str>,
 }
 
-/// When a step was begun, and what was known by then of all that its object depends on: its shared fingerprint.
+/// When a step was begun, for which wish, and what was known of all that its object depends on: its shared fingerprint.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Begun {
     pub(super) at: Instant,
+    pub(super) wish: u64,
     pub(super) situation: u64,
 }
 
@@ -104,6 +109,7 @@ impl Tracked {
         self.steps.clear();
         self.again.clear();
         self.fixed.clear();
+        self.is_outdated = false;
         for (step, is_running) in nodes {
             let state = if is_running { StepState::Running } else { StepState::Waiting };
             if is_running {
@@ -138,7 +144,15 @@ impl Tracked {
 
     /// Whether the last plan was made around this step, which has ended now.
     pub(super) fn was_planned_around(&mut self, step: &Step) -> bool {
-        self.fixed.remove(step).is_some()
+        let was_fixed = self.fixed.remove(step).is_some();
+        self.is_outdated |= was_fixed;
+        was_fixed
+    }
+
+    /// Whether the last plan does not say yet what is to become of it: steps were under way when it was made, and each
+    /// was begun for an earlier plan.
+    pub(super) fn awaits_plan(&self) -> bool {
+        self.is_outdated || self.is_planned_around()
     }
 
     /// Whether nothing more will be heard of a step.

@@ -109,6 +109,7 @@ impl Case {
             lifecycle: None,
             wants: &[],
             steps: &self.steps,
+            awaits_plan: false,
             waiting_for: &self.waiting_for,
             previous: &self.previous,
             now: Timestamp::from_second(second).unwrap(),

@@ -140,8 +140,24 @@ fn of_change(situation: &Situation<'_>) -> Verdict {
             let message = format!("{drift}; {REPORTED}");
             Verdict { is_error: false, ..Verdict::error(Class::Stalled, drift.reason(), &message) }
         }
-        _ => Verdict::ready(situation.instance),
+        _ if situation.awaits_plan => {
+            Verdict::progressing(Reason::Progressing, "a step has ended that began before the Resource changed")
+        }
+        _ if is_carried_out(change, situation.steps) => Verdict::ready(situation.instance),
+        _ => {
+            let message = format!("waits for its turn: {} is planned", super::action_word(change));
+            Verdict::progressing(Reason::Progressing, message)
+        }
     }
+}
+
+/// Whether a change needs no step, or the step that makes the object what it is to be has ended well.
+fn is_carried_out(change: &Change, steps: &Steps<StepState>) -> bool {
+    let removes = matches!(change.action, Action::Destroy | Action::Forget);
+    let done = |(step, state): (&Step, &StepState)| {
+        step.deposed.is_none() && step.operation.removes() == removes && *state == StepState::Finished
+    };
+    matches!(change.action, Action::NoOp | Action::Record) || steps.iter().any(done)
 }
 
 /// Nothing is left of what is being deleted; it stays as long as somebody else holds it.

@@ -45,6 +45,31 @@ impl KubernetesObject {
         Ok(Some(object::state(&live, recorded.value.get("manifest").unwrap_or(&Value::Null))))
     }
 
+    /// The object of a plan, if it is there and carries our mark.
+    pub(super) async fn find_own(
+        &self,
+        context: &CallContext,
+        planned: &Value,
+    ) -> Result<Option<ObjectState>, DriverError> {
+        let object = planned.get("object");
+        let text = |path: [&str; 2]| {
+            let named =
+                path.into_iter().filter(|name| !name.is_empty()).try_fold(object?, |value, name| value.get(name));
+            named?.as_str().map(str::to_owned)
+        };
+        let (Some(api_version), Some(kind), Some(name)) =
+            (text(["", "apiVersion"]), text(["", "kind"]), text(["metadata", "name"]))
+        else {
+            return Ok(None);
+        };
+        let namespace = text(["metadata", "namespace"]).unwrap_or_default();
+        let Some(live) = self.live(context, &Target { api_version, kind, namespace, name }).await? else {
+            return Ok(None);
+        };
+        let is_ours = live["metadata"]["annotations"][OWNER_ANNOTATION].as_str() == Some(&*self.owner(context).await?);
+        Ok(is_ours.then(|| object::state(&live, planned.get("manifest").unwrap_or(&Value::Null))))
+    }
+
     /// An existing object, by `apiVersion/Kind/[namespace/]name`. It has no manifest yet: the first update gives it
     /// one, and our mark with it.
     pub(super) async fn import_object(

@@ -319,6 +319,7 @@ async fn list_and_watch(shared: &Shared, scope: &Scope, list: &Notify) -> Ended 
         );
         let watching = watch(shared, scope, who, path, &mut version);
         tokio::select! {
+            biased;
             ended = tokio::time::timeout(LONGEST_WATCH, watching) => match ended {
                 Ok(None) | Err(_) => {}
                 Ok(Some(ended)) => return ended,

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, Weak};
+use std::time::Duration;
 
 use sha2::{Digest as _, Sha256};
 use tokio::task::JoinSet;
@@ -37,6 +38,13 @@ pub struct ProviderOptions {
     pub reattach: Reattach,
     /// The program that becomes theirs: this one.
     pub launcher: PathBuf,
+    /// How long one that was asked to give up its calls is waited for before it is killed; `None`: ten minutes.
+    pub kill_after: Option<Duration>,
+}
+
+/// `PURLIN_PROVIDER_KILL_AFTER`, in seconds; what is no number counts for nothing.
+fn kill_after() -> Option<Duration> {
+    std::env::var("PURLIN_PROVIDER_KILL_AFTER").ok()?.parse().ok().map(Duration::from_secs)
 }
 
 /// What is done with the settings of a provider.
@@ -56,7 +64,7 @@ impl ProviderOptions {
     pub fn new(installer: Arc<Installer>) -> Self {
         let (reattach, launcher) = (Reattach::default(), RUNNING.into());
         let settings = SettingsUse::Configure;
-        Self { working_folder: None, installer, settings, confine: None, reattach, launcher }
+        Self { working_folder: None, installer, settings, confine: None, reattach, launcher, kill_after: kill_after() }
     }
 }
 
@@ -256,6 +264,7 @@ impl Sessions {
         launch.working_folder.clone_from(&self.options.working_folder);
         launch.limits.in_flight = provider.max_calls as usize;
         launch.limits.memory = provider.max_memory;
+        launch.limits.after_stop = self.options.kill_after.unwrap_or(launch.limits.after_stop);
         launch.mask = mask.of_output();
         launch.environment = provider
             .environment

@@ -7,8 +7,8 @@ use petgraph::graph::NodeIndex;
 
 use super::{Adoption, Known};
 use crate::driver::Warnings;
-use crate::execute::Engine;
 use crate::execute::step::{StepScope, StepTask};
+use crate::execute::{Engine, Wishes};
 use crate::graph::{Finished, Outcome, Walk};
 use crate::load::{Config, Instance};
 use crate::model::{
@@ -23,6 +23,7 @@ pub(super) struct Batch {
     leftovers: BTreeMap<(Address, DeposedKey), Change>,
     prepared: BTreeMap<Address, Arc<Prepared>>,
     namespace: Value,
+    wishes: Wishes,
     walk: Walk,
     /// Steps that were running when the plan was made, and those that were not.
     running: BTreeMap<Step, NodeIndex>,
@@ -36,7 +37,7 @@ pub(super) struct Batch {
 impl Batch {
     /// Starts a walk; gives the nodes whose turn has come.
     pub fn start(adoption: Adoption) -> (Self, Vec<NodeIndex>) {
-        let Adoption { scope, config, plan, graph, namespace, .. } = adoption;
+        let Adoption { scope, config, plan, graph, namespace, wishes, .. } = adoption;
         let Plan { changes, prepared, .. } = plan;
         let (leftovers, changes): (Vec<_>, Vec<_>) = changes.into_iter().partition(|change| change.deposed.is_some());
         let keyed = |change: Change| Some(((change.address.clone(), change.deposed?), change));
@@ -56,6 +57,7 @@ impl Batch {
             leftovers: leftovers.into_iter().filter_map(keyed).collect(),
             prepared: prepared.into_iter().map(|(address, prepared)| (address, Arc::new(prepared))).collect(),
             namespace,
+            wishes,
             running: by_step(running),
             waiting: by_step(waiting),
             walk,
@@ -79,6 +81,16 @@ impl Batch {
     /// The fixed node of a step that was running when the plan was made.
     pub fn running(&self, step: &Step) -> Option<NodeIndex> {
         self.running.get(step).copied()
+    }
+
+    /// Whether a node stands for a step that was running when the plan was made.
+    pub fn was_running(&self, node: NodeIndex) -> bool {
+        self.walk.graph().is_running(node)
+    }
+
+    /// Whether a step may start: what gives something up needs a wish that still stands.
+    pub fn may_start(&self, step: &Step) -> bool {
+        !step.gives_up() || self.wishes.stands(&step.address.name)
     }
 
     pub fn step(&self, node: NodeIndex) -> &Step {
@@ -169,6 +181,7 @@ impl Batch {
             stored: known.records.get(&step.address).cloned(),
             prepared: self.prepared.get(&step.address).cloned(),
             scope,
+            wishes: self.wishes.clone(),
             notes: std::sync::Mutex::default(),
             warnings: Warnings::default(),
         }

@@ -40,6 +40,7 @@ pub(super) async fn run(task: &StepTask) -> Result<Fate, Unfinished> {
     let before = task.intend(record, Operation::Destroy, removed.deposed, None, span).await?;
 
     hooks::before_destroy(task, &before, &object, hooks).await?;
+    task.go_on(&before).await?;
     let context = task.context(&object, timeout, before.record.intent.as_deref());
     let called = call_destroy(&task.engine, &before, task.driver()?.as_ref(), &context, object).await;
     let Called { response, before } = called;
@@ -50,6 +51,9 @@ pub(super) async fn run(task: &StepTask) -> Result<Fate, Unfinished> {
 pub(super) async fn forget(task: &StepTask) -> Result<Fate, Unfinished> {
     let removed = what(task)?;
     let Some(stored) = &task.stored else { return Ok(Fate::Untouched) };
+    if !task.is_still_wished() {
+        return Err(Unfinished::withdrawn(None));
+    }
     let mut record = stored.record.as_ref().clone();
     if chosen(&record, removed.deposed).is_err() {
         // As after a first create that failed: there is no object, and the run sweeps the record.

@@ -17,7 +17,7 @@ use crate::plan::Through;
 fn told(situation: &str, expected: Expect) {
     let world = World::parse(situation);
     let text = world.plan_as_text();
-    let asked = world.asked.take().join(", ");
+    let asked = std::mem::take(&mut *world.asked.lock().unwrap()).join(", ");
     let plan = world.plan();
     let readings =
         plan.readings.iter().map(|(address, reading)| format!("{address}={:?}", reading.value.get("output")));

@@ -185,5 +185,5 @@ fn nothing_is_asked_about_what_is_not_selected() {
          option target=a",
     );
     world.plan();
-    assert_eq!(*world.asked.borrow(), ["read a", "plan a change"]);
+    assert_eq!(*world.asked.lock().unwrap(), ["read a", "plan a change"]);
 }

@@ -183,7 +183,7 @@ fn what_depends_on_an_object_that_is_just_being_destroyed_waits() {
 fn check_asked(situation: &str, expected: &[&str]) {
     let world = super::World::parse(situation);
     world.plan();
-    assert_eq!(*world.asked.borrow(), expected);
+    assert_eq!(*world.asked.lock().unwrap(), expected);
 }
 
 #[test]
@@ -246,7 +246,7 @@ fn another_configuration_account_schema_or_state_is_asked_about() {
         let record = Arc::make_mut(&mut stored.record);
         change(Arc::make_mut(record.current.as_mut().unwrap()));
         world.plan();
-        world.asked.borrow().len()
+        world.asked.lock().unwrap().len()
     };
     assert_eq!(asked(|_| ()), 0);
     assert_eq!(asked(|object| object.agrees_with = Some(ConfigDigest([0; 16]))), 1);

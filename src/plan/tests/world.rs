@@ -15,9 +15,8 @@
 //! `output` are computed. A `named` thing is found by its `name`. A data source gives its `input` as `output`, unless
 //! `world` says otherwise.
 
-use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use crate::load::expression::Scope;
 use crate::load::{
@@ -37,7 +36,7 @@ pub(crate) struct World {
     configs: BTreeMap<Address, Value>,
     reads: BTreeMap<Address, String>,
     schema: std::sync::OnceLock<Arc<Schema>>,
-    pub asked: RefCell<Vec<String>>,
+    pub asked: Mutex<Vec<String>>,
 }
 
 pub(crate) fn schema() -> Schema {
@@ -339,7 +338,7 @@ impl World {
         };
         match &ask.question {
             Question::Read(object) => {
-                self.asked.borrow_mut().push(format!("read {}", ask.address));
+                self.asked.lock().unwrap().push(format!("read {}", ask.address));
                 let state =
                     |value| ObjectState { value, private: object.private.clone(), identity: object.identity.clone() };
                 Reply::Object(
@@ -357,7 +356,7 @@ impl World {
             }
             Question::Copies(_) => Reply::Copies(false),
             Question::Data { config, read } => {
-                self.asked.borrow_mut().push(format!("{} {}", if *read { "read" } else { "check" }, ask.address));
+                self.asked.lock().unwrap().push(format!("{} {}", if *read { "read" } else { "check" }, ask.address));
                 let found = match said.and_then(|said| said.split_once('=').or(Some((said, "")))) {
                     _ if !read => Ok(Value::Unknown),
                     Some(("unreadable", _)) => Err(failed("no connection")),
@@ -367,14 +366,14 @@ impl World {
                 Reply::Data(Vec::new(), found.map(|found| Some(config.without_marks().with("output", found))))
             }
             Question::Import(id) => {
-                self.asked.borrow_mut().push(format!("import {}", ask.address));
+                self.asked.lock().unwrap().push(format!("import {}", ask.address));
                 let value = Value::map([("id", Value::from(id.to_string().as_str())), ("input", Value::from(1))]);
                 let state = ObjectState { value, private: Arc::new([]), identity: None };
                 Reply::Object(Vec::new(), Ok((said != Some("missing")).then_some(state)), "".into())
             }
             Question::Plan(request) => {
                 let new = if request.prior.is_some() { "change" } else { "new" };
-                self.asked.borrow_mut().push(format!("plan {} {new}", ask.address));
+                self.asked.lock().unwrap().push(format!("plan {} {new}", ask.address));
                 match said {
                     Some("unplannable") => Reply::Planned(Vec::new(), Err(failed("no connection"))),
                     Some("invalid") => {

@@ -24,11 +24,12 @@ impl Households {
         all.entry(name).or_insert_with_key(|name| Arc::new(Household::new(name.clone()))).clone()
     }
 
-    /// Forgets a Resource that has no instance any more, unless somebody else is at it.
-    pub(super) fn tidy(&self, home: &Arc<Household>) {
+    /// Forgets a Resource that has no instance any more, unless another task is at it. What the watch still shows of it
+    /// (`recorded`) is remembered to be gone: its last instance must see that it is the last one.
+    pub(super) fn tidy(&self, home: &Arc<Household>, recorded: &[Address]) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         // One count is the map's and one is ours; nobody can get at another while the map is locked.
-        let idle = Arc::strong_count(home) == 2 && home.state.try_lock().is_ok_and(|state| state.is_empty());
+        let idle = Arc::strong_count(home) == 2 && home.state.try_lock().is_ok_and(|state| state.is_empty(recorded));
         if idle {
             all.remove(&home.name);
         }
@@ -67,8 +68,10 @@ impl State {
         add_to(&mut self.gone, address);
     }
 
-    fn is_empty(&self) -> bool {
-        self.live.is_empty() && self.index.as_ref().is_none_or(|(instances, _)| instances.is_empty())
+    fn is_empty(&self, recorded: &[Address]) -> bool {
+        self.live.is_empty()
+            && self.index.as_ref().is_none_or(|(instances, _)| instances.is_empty())
+            && !self.gone.iter().any(|address| recorded.contains(address))
     }
 }
 

@@ -201,6 +201,7 @@ impl Caller {
             }
         };
         tokio::select! {
+            biased;
             () = sleep(wait) => true,
             () = stopped => false,
         }

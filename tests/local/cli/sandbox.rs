@@ -79,6 +79,8 @@ impl Sandbox {
             .env_remove("XDG_CACHE_HOME")
             .env_remove("PURLIN_PLUGIN_CACHE")
             .env_remove("PURLIN_PLUGIN_DIR")
+            // A provider that hangs need not be waited for by a test.
+            .env("PURLIN_PROVIDER_KILL_AFTER", "4")
             .env("KUBECONFIG", self.path("no-such-kubeconfig"))
             .stdin(Stdio::null());
         command

@@ -414,7 +414,8 @@ fn a_call_that_hangs_is_given_up_in_its_time_and_the_rest_goes_on() {
 
     bench.trouble("on_create: hang", ", timeouts: { create: 1s }");
     let told = bench.apply();
-    assert!(told.contains("bad create failed: whether it was done is not known: the provider corner did not answer ApplyResourceChange within"), "{told}");
+    assert!(told.contains("bad warning: the create takes longer than its limit of 1s"), "{told}");
+    assert!(told.contains("bad create failed: whether it was done is not known: the provider corner"), "{told}");
     assert!(told.contains("after create skipped\n") && told.contains("bad creating"), "{told}");
     bench.peace();
     let told = bench.apply();

@@ -478,6 +478,7 @@ impl History {
                 graph,
                 namespace: options.namespace_value,
                 running,
+                wishes: purlin::execute::Wishes::default(),
             };
             if run.adopt(adoption).is_ok() {
                 self.witness.permits(permits, forgets, &going);

@@ -114,6 +114,7 @@ pub(super) fn progress(progress: &Progress) -> String {
         }
         ProgressKind::Warning(warning) => format!("{id}: warning: {}", warning.message()),
         ProgressKind::Delayed(why) => format!("{id}: delayed, {}: {}", why.reason, why.message()),
+        ProgressKind::Withdrawn => format!("{id}: withdrawn"),
         ProgressKind::Finished => format!("{id}: finished"),
         ProgressKind::Failed { reason, message, retryable } => {
             let again = if *retryable { "" } else { ", for good" };

@@ -352,7 +352,8 @@ impl Stage {
             None => return Ok(()),
         }
         scope.extend(config.instances.keys().cloned());
-        let adoption = Adoption { scope, config, plan, graph, namespace, running };
+        let adoption =
+            Adoption { scope, config, plan, graph, namespace, running, wishes: purlin::execute::Wishes::default() };
         run.adopt(adoption).map_err(|_| "a step ended while it planned".to_owned())
     }
 

@@ -87,6 +87,7 @@ impl Case {
                     lifecycle: None,
                     wants: &[],
                     steps,
+                    awaits_plan: false,
                     waiting_for: &[],
                     previous: &self.previous,
                     now: Timestamp::UNIX_EPOCH,
