@@ -2,7 +2,7 @@
 //! a [`Network`]. Everything waits by tokio's clock and runs on one thread, so a run with a paused clock and a seeded
 //! network is the same each time.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
@@ -18,7 +18,7 @@ use http_body_util::{Either, Full, StreamBody};
 use jiff::{SignedDuration, Timestamp};
 use kube::client::Body;
 use serde_json::json;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 use tower::Service;
@@ -144,7 +144,7 @@ struct State {
     tape: VecDeque<String>,
     /// The last version that was told to those who wait for changes.
     told: u64,
-    changed: BTreeMap<Type, watch::Sender<u64>>,
+    changed: BTreeMap<Type, Arc<Notify>>,
 }
 
 type Answered = Result<Response<AnswerBody>, io::Error>;
@@ -209,6 +209,11 @@ impl Cluster {
         self.0.write(line);
     }
 
+    /// How many requests were made.
+    pub(crate) fn requests(&self) -> u64 {
+        self.0.state().requests
+    }
+
     /// The last lines of the tape.
     pub(crate) fn tape(&self) -> Vec<String> {
         self.0.state().tape.iter().cloned().collect()
@@ -222,11 +227,10 @@ impl State {
         if version == self.told {
             return;
         }
-        let types: Vec<Type> = self.server.changes(self.told).map(|change| change.what.clone()).collect();
+        let types: BTreeSet<Type> = self.server.changes(self.told).map(|change| change.what.clone()).collect();
         for what in types {
-            if let Some(sender) = self.changed.get(&what) {
-                let last = self.server.last_change(&what);
-                sender.send_if_modified(|told| std::mem::replace(told, last) != last);
+            if let Some(changed) = self.changed.get(&what) {
+                changed.notify_waiters();
             }
         }
         self.told = version;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Notify, mpsc};
 use tokio::time::{Instant, sleep_until};
 
 use super::super::read::{WatchEvent, WatchSpec};
@@ -48,11 +48,8 @@ struct Stream {
 }
 
 pub(super) async fn run(shared: Arc<Shared>, seen: Seen, spec: WatchSpec, sender: mpsc::UnboundedSender<Piece>) {
-    let mut changed = {
-        let mut state = shared.state();
-        let sender = state.changed.entry(spec.what.clone()).or_insert_with(|| watch::Sender::new(0));
-        sender.subscribe()
-    };
+    // Not a `watch` channel: that wakes its receivers in an order that no seed decides.
+    let changed: Arc<Notify> = shared.state().changed.entry(spec.what.clone()).or_default().clone();
     let now = Instant::now();
     let end = now + spec.timeout.map_or(LONGEST, Duration::from_secs);
     let mut bookmark = now + BOOKMARK;
@@ -70,7 +67,9 @@ pub(super) async fn run(shared: Arc<Shared>, seen: Seen, spec: WatchSpec, sender
     };
     stream.begin();
     loop {
-        changed.mark_unchanged();
+        let mut news = std::pin::pin!(changed.notified());
+        // What happens from here on is news, also before it is awaited.
+        news.as_mut().enable();
         stream.take_in();
         let now = Instant::now();
         if !stream.hand_over(now) {
@@ -95,7 +94,7 @@ pub(super) async fn run(shared: Arc<Shared>, seen: Seen, spec: WatchSpec, sender
         tokio::select! {
             biased;
             () = stream.sender.closed() => return,
-            _ = changed.changed(), if stream.gathering.is_none() && !stream.ending => {}
+            () = &mut news, if stream.gathering.is_none() && !stream.ending => {}
             () = sleep_until(next) => {}
         }
     }

@@ -1,0 +1,164 @@
+//! The network at its worst, as a seed decides.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use purlin::process::lock;
+use tokio::time::Instant;
+
+use crate::apiserver::{Fate, Network, Outcome, Seen, WatchFate};
+use crate::random::Seeded;
+
+/// How often what goes wrong, in a thousand requests or events.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Weather {
+    pub(crate) loses_request: u64,
+    pub(crate) loses_answer: u64,
+    pub(crate) refuses: u64,
+    /// A proxy refuses a write with a code that no repetition mends.
+    pub(crate) refuses_for_good: u64,
+    pub(crate) is_slow: u64,
+    pub(crate) lists_old: u64,
+    pub(crate) watch_lags: u64,
+    pub(crate) watch_coalesces: u64,
+    pub(crate) watch_ends: u64,
+}
+
+impl Weather {
+    /// Everything happens, about as often as a few times in each history.
+    pub(crate) fn stormy(random: &mut Seeded) -> Self {
+        let mut some = |most: u64| if random.chance(500) { random.below(most) } else { 0 };
+        Self {
+            loses_request: some(60),
+            loses_answer: some(60),
+            refuses: some(60),
+            refuses_for_good: 0,
+            is_slow: some(100),
+            lists_old: some(300),
+            watch_lags: some(200),
+            watch_coalesces: some(200),
+            watch_ends: some(60),
+        }
+    }
+}
+
+/// What the network does now. Histories change it while it is in use.
+#[derive(Default)]
+struct State {
+    weather: Weather,
+    /// Clients that reach nothing, and until when.
+    cut_off: BTreeMap<String, Instant>,
+}
+
+/// The handle of a history on its network.
+#[derive(Clone)]
+pub(crate) struct Faults {
+    state: Arc<Mutex<State>>,
+    seed: u64,
+    /// How often each client has asked for the same. What becomes of a request hangs on that and on nothing else, so a
+    /// history keeps its faults when something is left out of it.
+    asked: Arc<Mutex<BTreeMap<String, u64>>>,
+}
+
+impl Faults {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self { state: Arc::default(), seed, asked: Arc::default() }
+    }
+
+    pub(crate) fn set(&self, weather: Weather) {
+        lock(&self.state).weather = weather;
+    }
+
+    /// Nothing of this client arrives for a while, and nothing reaches it.
+    pub(crate) fn cut_off(&self, client: &str, time: Duration) {
+        lock(&self.state).cut_off.insert(client.to_owned(), Instant::now() + time);
+    }
+
+    fn random(&self, what: String) -> Seeded {
+        let mut asked = lock(&self.asked);
+        let number = asked.entry(what.clone()).or_default();
+        *number += 1;
+        Seeded::of(self.seed, &what, *number)
+    }
+
+    /// All is well from now on.
+    pub(crate) fn calm(&self) {
+        *lock(&self.state) = State::default();
+    }
+}
+
+impl State {
+    fn is_cut_off(&self, client: &str) -> Option<Duration> {
+        let until = self.cut_off.get(client)?;
+        let left = until.saturating_duration_since(Instant::now());
+        (!left.is_zero()).then_some(left)
+    }
+}
+
+impl Network for Faults {
+    fn request(&mut self, client: &str, request: &Seen) -> Fate {
+        let state = lock(&self.state);
+        let what = format!("{client} {} {} {}", request.verb.as_str(), request.path, request.subresource);
+        let random = &mut self.random(what);
+        let weather = state.weather;
+        if let Some(left) = state.is_cut_off(client) {
+            // A connection that leads nowhere is noticed late.
+            return Fate {
+                before: left.min(Duration::from_secs(30)),
+                outcome: Outcome::LoseRequest,
+                after: Duration::ZERO,
+            };
+        }
+        let longest = if random.chance(weather.is_slow) { 5_000 } else { 3 };
+        let (before, after) = (random.millis(0, longest), random.millis(0, longest));
+        let is_read = matches!(request.verb.as_str(), "get" | "list" | "watch");
+        // A list that names no version is read from the store itself, and is never old.
+        let is_list = request.verb.as_str() == "list" && request.query.get("resourceVersion").is_some_and(|v| v == "0");
+        let refuse = |code: u16, reason: &str, retry_after| Outcome::Refuse {
+            code,
+            reason: reason.to_owned(),
+            message: "the simulated server refused".to_owned(),
+            retry_after,
+        };
+        let outcome = match () {
+            () if is_list && random.chance(weather.lists_old) => {
+                Outcome::ListAt(request.version.saturating_sub(random.below(12)).max(1))
+            }
+            () if random.chance(weather.loses_request) => Outcome::LoseRequest,
+            () if random.chance(weather.loses_answer) => Outcome::LoseAnswer,
+            () if random.chance(weather.refuses) => match random.below(4) {
+                0 => refuse(429, "TooManyRequests", Some(1)),
+                1 => refuse(500, "InternalError", None),
+                2 => refuse(503, "ServiceUnavailable", None),
+                _ => refuse(504, "Timeout", None),
+            },
+            () if !is_read && random.chance(weather.refuses_for_good) => {
+                let (code, reason) =
+                    *random.pick(&[(400, "BadRequest"), (413, "RequestEntityTooLarge"), (422, "Invalid")]);
+                refuse(code, reason, None)
+            }
+            () => Outcome::Deliver,
+        };
+        Fate { before, outcome, after }
+    }
+
+    fn watch_event(&mut self, client: &str, watch: &Seen, _: u64) -> WatchFate {
+        let state = lock(&self.state);
+        let random = &mut self.random(format!("{client} event of {}", watch.path));
+        let weather = state.weather;
+        if let Some(left) = state.is_cut_off(client) {
+            return WatchFate::Deliver(left);
+        }
+        match () {
+            () if random.chance(weather.watch_lags) => WatchFate::Deliver(random.millis(0, 4_000)),
+            () if random.chance(weather.watch_coalesces) => WatchFate::Coalesce(random.millis(0, 3_000)),
+            () if random.chance(weather.watch_ends) => match random.below(3) {
+                0 => WatchFate::End,
+                1 => WatchFate::Expired,
+                _ => WatchFate::Reset,
+            },
+            () => WatchFate::Deliver(random.millis(0, 3)),
+        }
+    }
+}

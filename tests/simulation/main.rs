@@ -1,0 +1,76 @@
+//! The whole controller in a simulated world: an API server, a network, an outside world and users, on one thread under
+//! a paused clock. A seed decides all that happens; the same seed plays the same history.
+//!
+//! `HISTORIES=n SEED=s cargo test --release --test simulation` plays n random histories from the seed s on. One that
+//! the judge objects to prints its seed and its tape.
+
+#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test fails by panicking, and says what it saw")]
+
+mod apiserver;
+mod faults;
+mod history;
+mod judge;
+mod outside;
+mod random;
+mod replica;
+mod tap;
+mod user;
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+/// How many random histories a plain `cargo test` plays.
+const HISTORIES: u64 = 500;
+
+fn number(name: &str, otherwise: u64) -> u64 {
+    std::env::var(name).map_or(otherwise, |text| text.parse().unwrap_or_else(|_| panic!("{name} must be a number")))
+}
+
+/// A single history is played to be looked at.
+fn shows_tape() -> bool {
+    number("HISTORIES", HISTORIES) == 1
+}
+
+#[test]
+fn random_histories() {
+    let (count, first) = (number("HISTORIES", HISTORIES), number("SEED", 1));
+    if let Ok(level) = std::env::var("RUST_LOG") {
+        purlin::process::telemetry::init(purlin::process::telemetry::LogFormat::Text, Some(&level)).unwrap();
+    }
+    let next = AtomicU64::new(first);
+    let began = Instant::now();
+    let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let (requests, creates, destroys) = (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
+    let failed: Vec<u64> = std::thread::scope(|scope| {
+        let play = || {
+            let mut failed = Vec::new();
+            loop {
+                let seed = next.fetch_add(1, Ordering::Relaxed);
+                if seed >= first + count {
+                    return failed;
+                }
+                let report = history::play(seed);
+                requests.fetch_add(report.requests, Ordering::Relaxed);
+                creates.fetch_add(report.creates, Ordering::Relaxed);
+                destroys.fetch_add(report.destroys, Ordering::Relaxed);
+                if count == 1 {
+                    report.tape.iter().for_each(|line| eprintln!("{line}"));
+                }
+                if let Some(objection) = report.objection {
+                    eprintln!("seed {seed}: {objection}");
+                    failed.push(seed);
+                }
+            }
+        };
+        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(play)).collect();
+        workers.into_iter().flat_map(|worker| worker.join().unwrap()).collect()
+    });
+    let seconds = began.elapsed().as_secs_f64();
+    eprintln!(
+        "{count} histories from seed {first} in {seconds:.1} s ({:.0} a second): {requests:?} requests, {creates:?} \
+         objects made, {destroys:?} destroyed, {} objections",
+        f64::from(u32::try_from(count).unwrap_or(u32::MAX)) / seconds,
+        failed.len()
+    );
+    assert!(failed.is_empty(), "replay one with `HISTORIES=1 SEED={} cargo test --test simulation`", failed[0]);
+}

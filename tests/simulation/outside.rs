@@ -1,0 +1,272 @@
+//! The world outside: the objects that exist, who made and destroyed them, and how badly its service behaves.
+//!
+//! `Scripted` and its `World` are the service; the driver here stands before it, as a bad line would: it delays, fails,
+//! loses answers, panics, and tells the judge of every call and every effect at the moment at which it happens.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use purlin::driver::scripted::{Script, World};
+use purlin::driver::{ApplyRequest, ApplyResponse, CallContext, CreateRecovery, Driver, Expected, Scripted};
+use purlin::model::{
+    Diagnostics, DriverError, ErrorKind, ObjectState, PlanRequest, PlanResponse, Provider, RecordedObject, Schema,
+    Value,
+};
+use purlin::process::lock;
+use tokio::time::sleep;
+
+use crate::judge::{Call, Judge};
+use crate::random::Seeded;
+
+/// How often the service misbehaves, in a thousand calls.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Moods {
+    /// A call fails before it has any effect.
+    pub(crate) fails: u64,
+    /// A create or an update is made in part, and fails.
+    pub(crate) fails_partly: u64,
+    /// The effect happens, and its answer is lost with the process of the provider.
+    pub(crate) loses_answer: u64,
+    /// The driver panics, before or after the effect.
+    pub(crate) panics: u64,
+    /// A call takes far longer than others.
+    pub(crate) is_slow: u64,
+    /// A read or a plan fails.
+    pub(crate) refuses: u64,
+}
+
+/// The service that all replicas call.
+pub(crate) struct Outside {
+    pub(crate) world: Arc<World>,
+    judge: Arc<Judge>,
+    inside: Mutex<Inside>,
+}
+
+struct Inside {
+    seed: u64,
+    /// How often each thing was asked for.
+    asked: BTreeMap<String, u64>,
+    moods: Moods,
+    slowest: Duration,
+}
+
+impl Inside {
+    fn random(&mut self, what: String) -> Seeded {
+        let number = self.asked.entry(what.clone()).or_default();
+        *number += 1;
+        Seeded::of(self.seed, &what, *number)
+    }
+}
+
+/// What becomes of one call.
+enum Mood {
+    Well,
+    Fails(ErrorKind),
+    FailsPartly,
+    LosesAnswer,
+    PanicsBefore,
+    PanicsAfter,
+}
+
+impl Outside {
+    pub(crate) fn new(seed: u64, recovery: CreateRecovery, judge: Arc<Judge>) -> Arc<Self> {
+        let recovery = match recovery {
+            CreateRecovery::Repeat => "repeat",
+            CreateRecovery::Find => "find",
+            CreateRecovery::Unknown => "unknown",
+        };
+        let script: Script = serde_json::from_value(serde_json::json!({ "createRecovery": recovery })).unwrap();
+        let inside = Inside { seed, asked: BTreeMap::new(), moods: Moods::default(), slowest: Duration::from_secs(20) };
+        Arc::new(Self { world: World::new(script), judge, inside: Mutex::new(inside) })
+    }
+
+    /// From now on the service behaves so.
+    pub(crate) fn behave(&self, moods: Moods) {
+        lock(&self.inside).moods = moods;
+    }
+
+    fn mood(&self, call: &str) -> (Duration, Mood, Duration) {
+        let inside = &mut *lock(&self.inside);
+        let random = &mut inside.random(call.to_owned());
+        let Inside { moods, slowest, .. } = inside;
+        let slow = random.chance(moods.is_slow);
+        let longest = if slow { u64::try_from(slowest.as_millis()).unwrap_or(u64::MAX) } else { 8 };
+        let (before, after) = (random.millis(0, longest), random.millis(0, longest));
+        let mood = match () {
+            () if random.chance(moods.fails) => {
+                Mood::Fails(*random.pick(&[ErrorKind::Transient, ErrorKind::Transient, ErrorKind::Terminal]))
+            }
+            () if random.chance(moods.fails_partly) => Mood::FailsPartly,
+            () if random.chance(moods.loses_answer) => Mood::LosesAnswer,
+            () if random.chance(moods.panics) && random.chance(500) => Mood::PanicsBefore,
+            () if random.chance(moods.panics) => Mood::PanicsAfter,
+            () => Mood::Well,
+        };
+        (before, mood, after)
+    }
+
+    /// A question, which changes nothing.
+    async fn asked(&self, what: &str, context: &CallContext) -> Result<(), DriverError> {
+        let (wait, refuses) = {
+            let inside = &mut *lock(&self.inside);
+            let random = &mut inside.random(format!("{what} {}", context.address));
+            let Inside { moods, slowest, .. } = inside;
+            let slow = random.chance(moods.is_slow);
+            let longest = if slow { u64::try_from(slowest.as_millis()).unwrap_or(u64::MAX) } else { 3 };
+            (random.millis(0, longest), random.chance(moods.refuses))
+        };
+        sleep(wait).await;
+        if refuses { Err(error(ErrorKind::Transient, "the service is busy")) } else { Ok(()) }
+    }
+}
+
+fn error(kind: ErrorKind, message: &str) -> DriverError {
+    DriverError { kind, message: message.to_owned(), path: None, hint: None }
+}
+
+/// The line of one replica to the service.
+pub(crate) struct Line {
+    scripted: Scripted,
+    outside: Arc<Outside>,
+    replica: Arc<str>,
+}
+
+impl Line {
+    pub(crate) fn new(outside: Arc<Outside>, replica: Arc<str>) -> Self {
+        Self { scripted: Scripted::new(outside.world.clone()), outside, replica }
+    }
+
+    async fn carry_out(&self, context: &CallContext, request: ApplyRequest) -> ApplyResponse {
+        let judge = &self.outside.judge;
+        let call_name = format!("apply {}", context.address);
+        let call = judge.call_begins(Call::of(&self.replica, context, &request));
+        let (before, mood, after) = self.outside.mood(&call_name);
+        sleep(before).await;
+        match mood {
+            Mood::Fails(kind) => {
+                let error = Some(error(kind, "the service refused"));
+                return ApplyResponse { error, ..ApplyResponse::default() };
+            }
+            Mood::PanicsBefore => panic!("a fault of the driver, before the effect"),
+            _ => {}
+        }
+        let known = self.outside.world.effects().len();
+        let mut response = self.scripted.apply(context, request).await;
+        for effect in self.outside.world.effects().drain(known..) {
+            judge.took_effect(&call, &effect);
+        }
+        sleep(after).await;
+        match mood {
+            Mood::FailsPartly if response.object.is_some() => {
+                response.error = Some(error(ErrorKind::Terminal, "the service stopped half way"));
+            }
+            Mood::LosesAnswer => {
+                let error = Some(error(ErrorKind::Transient, "the process of the provider ended"));
+                response = ApplyResponse { error, unsettled: true, ..ApplyResponse::default() };
+            }
+            Mood::PanicsAfter => panic!("a fault of the driver, after the effect"),
+            _ => {}
+        }
+        drop(call);
+        response
+    }
+}
+
+impl Driver for Line {
+    fn schema(&self, type_name: &str, provider: Option<&Provider>) -> Option<Arc<Schema>> {
+        self.scripted.schema(type_name, provider)
+    }
+
+    fn data_schema(&self, type_name: &str, provider: Option<&Provider>) -> Option<Arc<Schema>> {
+        self.scripted.data_schema(type_name, provider)
+    }
+
+    fn validate<'a>(
+        &'a self,
+        context: &'a CallContext,
+        config: &'a Value,
+    ) -> BoxFuture<'a, Result<Diagnostics, DriverError>> {
+        self.scripted.validate(context, config)
+    }
+
+    fn read<'a>(
+        &'a self,
+        context: &'a CallContext,
+        object: &'a RecordedObject,
+    ) -> BoxFuture<'a, Result<Option<ObjectState>, DriverError>> {
+        Box::pin(async move {
+            self.outside.asked("read", context).await?;
+            self.scripted.read(context, object).await
+        })
+    }
+
+    fn plan<'a>(
+        &'a self,
+        context: &'a CallContext,
+        request: PlanRequest,
+    ) -> BoxFuture<'a, Result<PlanResponse, DriverError>> {
+        Box::pin(async move {
+            self.outside.asked("plan", context).await?;
+            self.scripted.plan(context, request).await
+        })
+    }
+
+    fn apply<'a>(&'a self, context: &'a CallContext, request: ApplyRequest) -> BoxFuture<'a, ApplyResponse> {
+        Box::pin(self.carry_out(context, request))
+    }
+
+    fn import<'a>(
+        &'a self,
+        context: &'a CallContext,
+        id: &'a str,
+    ) -> BoxFuture<'a, Result<Option<ObjectState>, DriverError>> {
+        Box::pin(async move {
+            self.outside.asked("import", context).await?;
+            self.scripted.import(context, id).await
+        })
+    }
+
+    fn create_recovery(&self) -> CreateRecovery {
+        self.scripted.create_recovery()
+    }
+
+    fn find_created<'a>(
+        &'a self,
+        context: &'a CallContext,
+        planned: &'a Value,
+    ) -> BoxFuture<'a, Result<Option<ObjectState>, DriverError>> {
+        Box::pin(async move {
+            self.outside.asked("find_created", context).await?;
+            self.scripted.find_created(context, planned).await
+        })
+    }
+
+    fn concurrency(&self) -> Option<usize> {
+        None
+    }
+
+    fn expect_data<'a>(
+        &'a self,
+        context: &'a CallContext,
+        config: &'a Value,
+    ) -> BoxFuture<'a, Result<Expected, DriverError>> {
+        self.scripted.expect_data(context, config)
+    }
+
+    fn read_data<'a>(
+        &'a self,
+        context: &'a CallContext,
+        config: &'a Value,
+    ) -> BoxFuture<'a, Result<Value, DriverError>> {
+        Box::pin(async move {
+            self.outside.asked("read_data", context).await?;
+            self.scripted.read_data(context, config).await
+        })
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        self.scripted.close()
+    }
+}

@@ -1,0 +1,230 @@
+//! Users: what they wish, change, take back and delete, at any moment.
+
+use serde_json::{Value, json};
+
+use crate::judge::Judge;
+use crate::random::Seeded;
+
+/// What a user does to the API server, without any fault in between.
+pub(crate) trait Kubectl {
+    /// A Resource as it is.
+    fn get(&self, name: &str) -> Option<Value>;
+    /// Makes a Resource, or replaces its spec and the annotations that a user writes.
+    fn apply(&mut self, name: &str, spec: &Value, annotations: &Value);
+    /// Deletes a Resource.
+    fn delete(&mut self, name: &str);
+    /// Takes all finalizers off a Resource.
+    fn force(&mut self, name: &str);
+    /// Touches the metadata of every record.
+    fn touch_records(&mut self, with: &str);
+    /// The names of all Resources.
+    fn names(&self) -> Vec<String>;
+}
+
+/// How many names there are. References lead from higher ones to lower ones only.
+const SINGLES: u64 = 4;
+const FAMILIES: u64 = 2;
+
+/// One user, or all of them.
+pub(crate) struct User {
+    random: Seeded,
+    /// What was wished before, of each name, for those who change their minds.
+    before: Vec<(String, Value)>,
+    /// Everything may be suspended, protected and forced.
+    pub(crate) is_wild: bool,
+    count: u64,
+}
+
+impl User {
+    pub(crate) fn new(seed: u64, is_wild: bool) -> Self {
+        Self { random: Seeded::new(seed, "user"), before: Vec::new(), is_wild, count: 0 }
+    }
+
+    /// Does one thing, or a few at once.
+    pub(crate) fn act(&mut self, kubectl: &mut dyn Kubectl, judge: &Judge) {
+        match self.random.below(20) {
+            0 => delete_all(kubectl, judge),
+            1 => self.apply_all(kubectl, judge),
+            2 | 3 => self.delete_one(kubectl, judge),
+            4 | 5 => self.revert(kubectl, judge),
+            6 => self.replace_all(kubectl, judge),
+            7 if self.is_wild => self.disturb(kubectl, judge),
+            8 if self.is_wild => {
+                judge.note("user touches the metadata of all records");
+                self.count += 1;
+                kubectl.touch_records(&self.count.to_string());
+            }
+            _ => self.change_one(kubectl, judge),
+        }
+    }
+
+    fn name(&mut self) -> String {
+        let index = self.random.below(SINGLES + FAMILIES);
+        name(index)
+    }
+
+    fn apply(&mut self, kubectl: &mut dyn Kubectl, judge: &Judge, name: &str, spec: &Value, annotations: &Value) {
+        if let Some(old) = kubectl.get(name) {
+            self.before.push((name.to_owned(), old["spec"].clone()));
+        }
+        judge.note(&format!("user applies {name} {spec} {annotations}"));
+        kubectl.apply(name, spec, annotations);
+    }
+
+    fn change_one(&mut self, kubectl: &mut dyn Kubectl, judge: &Judge) {
+        let name = self.name();
+        let (spec, annotations) = match kubectl.get(&name) {
+            Some(old) => self.changed(&name, &old),
+            None => (self.fresh(&name), json!({})),
+        };
+        self.apply(kubectl, judge, &name, &spec, &annotations);
+    }
+
+    fn fresh(&mut self, name: &str) -> Value {
+        let mut spec = json!({ "type": "scripted_thing", "config": {
+            "value": format!("v{}", self.random.below(3)),
+            "force": format!("f{}", self.random.below(2)),
+        }});
+        if name.starts_with('f') {
+            spec["count"] = json!(self.random.below(3));
+        }
+        for _ in 0..self.random.below(3) {
+            self.alter(name, &mut spec);
+        }
+        spec
+    }
+
+    fn changed(&mut self, name: &str, old: &Value) -> (Value, Value) {
+        let mut spec = old["spec"].clone();
+        let mut annotations = json!({});
+        self.alter(name, &mut spec);
+        self.count += 1;
+        if self.random.chance(60) {
+            annotations["purlin.dev/reconcile-requested-at"] = json!(format!("look-{}", self.count));
+        }
+        if self.random.chance(40) {
+            annotations["purlin.dev/replace-requested-at"] = json!(format!("again-{}", self.count));
+        }
+        if self.is_wild && self.random.chance(40) {
+            annotations["purlin.dev/paused"] = json!("true");
+        }
+        (spec, annotations)
+    }
+
+    fn alter(&mut self, name: &str, spec: &mut Value) {
+        let index = index(name);
+        match self.random.below(12) {
+            0..=2 => spec["config"]["value"] = json!(format!("v{}", self.random.below(4))),
+            3 | 4 => spec["config"]["force"] = json!(format!("f{}", self.random.below(3))),
+            5 | 6 if index > 0 => {
+                let target = self.random.below(index.min(SINGLES));
+                spec["config"]["value"] = json!(format!("${{{}.id}}", self::name(target)));
+            }
+            7 if index > 0 => {
+                let target = self.random.below(index);
+                spec["dependsOn"] = json!([{ "name": self::name(target) }]);
+            }
+            8 => spec["lifecycle"]["createBeforeDestroy"] = json!(self.random.chance(700)),
+            9 if self.is_wild => spec["lifecycle"]["preventDestroy"] = json!(self.random.chance(500)),
+            10 if self.is_wild => spec["suspend"] = json!(self.random.chance(500)),
+            11 if name.starts_with('f') => spec["count"] = json!(self.random.below(4)),
+            11 => spec["enabled"] = json!(self.random.chance(600)),
+            _ => {
+                spec["dependsOn"] = json!([]);
+                spec["config"]["value"] = json!("v0");
+            }
+        }
+    }
+
+    fn revert(&mut self, kubectl: &mut dyn Kubectl, judge: &Judge) {
+        let Some((name, spec)) = self.before.pop() else { return self.change_one(kubectl, judge) };
+        if kubectl.get(&name).is_some() {
+            judge.note(&format!("user reverts {name} to {spec}"));
+            kubectl.apply(&name, &spec, &json!({}));
+        }
+    }
+
+    fn delete_one(&mut self, kubectl: &mut dyn Kubectl, judge: &Judge) {
+        let name = self.name();
+        if kubectl.get(&name).is_some() {
+            judge.note(&format!("user deletes {name}"));
+            kubectl.delete(&name);
+        }
+    }
+
+    fn apply_all(&mut self, kubectl: &mut dyn Kubectl, judge: &Judge) {
+        judge.note("user applies all that is missing");
+        for name in (0..SINGLES + FAMILIES).map(name) {
+            if kubectl.get(&name).is_none() {
+                let spec = self.fresh(&name);
+                self.apply(kubectl, judge, &name, &spec, &json!({}));
+            }
+        }
+    }
+
+    fn replace_all(&mut self, kubectl: &mut dyn Kubectl, judge: &Judge) {
+        judge.note("user has all replaced");
+        let force = json!(format!("f{}", self.random.below(3)));
+        for name in kubectl.names() {
+            let Some(old) = kubectl.get(&name) else { continue };
+            let mut spec = old["spec"].clone();
+            spec["config"]["force"] = force.clone();
+            self.apply(kubectl, judge, &name, &spec, &json!({}));
+        }
+    }
+
+    fn disturb(&mut self, kubectl: &mut dyn Kubectl, judge: &Judge) {
+        let name = self.name();
+        if kubectl.get(&name).is_some() {
+            judge.note(&format!("user takes the finalizers off {name}"));
+            kubectl.force(&name);
+        }
+    }
+
+    /// Makes every wish one that can be carried out: nothing is suspended, protected, or refers to what is not there.
+    pub(crate) fn heal(&mut self, kubectl: &mut dyn Kubectl, judge: &Judge) {
+        judge.note("user makes every wish one that can be carried out");
+        let there: Vec<(String, Value)> =
+            kubectl.names().into_iter().filter_map(|name| Some((name.clone(), kubectl.get(&name)?))).collect();
+        let stays = |target: &str| there.iter().any(|(name, one)| name == target && is_kept(one));
+        for (name, old) in &there {
+            let mut spec = old["spec"].clone();
+            spec["suspend"] = json!(false);
+            spec["lifecycle"]["preventDestroy"] = json!(false);
+            let target =
+                spec["config"]["value"].as_str().and_then(|text| text.strip_prefix("${")?.strip_suffix(".id}"));
+            if target.is_some_and(|target| !stays(target)) {
+                spec["config"]["value"] = json!("v0");
+            }
+            let depends: Vec<Value> = spec["dependsOn"].as_array().cloned().unwrap_or_default();
+            let depends: Vec<Value> = depends.into_iter().filter(|one| stays(one["name"].as_str().unwrap())).collect();
+            spec["dependsOn"] = json!(depends);
+            self.count += 1;
+            let asked = json!({ "purlin.dev/reconcile-requested-at": format!("heal-{}", self.count) });
+            kubectl.apply(name, &spec, &asked);
+        }
+    }
+}
+
+fn delete_all(kubectl: &mut dyn Kubectl, judge: &Judge) {
+    judge.note("user deletes all");
+    for name in kubectl.names() {
+        kubectl.delete(&name);
+    }
+}
+
+/// Whether a Resource stays and has an object that others can refer to.
+fn is_kept(resource: &Value) -> bool {
+    resource["metadata"]["deletionTimestamp"].is_null() && resource["spec"]["enabled"].as_bool() != Some(false)
+}
+
+fn name(index: u64) -> String {
+    match index {
+        index if index < SINGLES => format!("s{index}"),
+        index => format!("f{index}"),
+    }
+}
+
+fn index(name: &str) -> u64 {
+    name[1..].parse().unwrap()
+}
