@@ -322,11 +322,12 @@ fn a_read_that_a_crash_cuts_off_is_made_again_and_a_new_controller_writes_nothin
     let made = std::process::Command::new("mkfifo").arg(&cut).status().unwrap();
     assert!(made.success());
     let objects = [
-        data("spot", &cut.display().to_string(), ""),
         look("cut", "local_file", "{ filename: '${spot.output}' }", ""),
         look("still", "local_file", &format!("{{ filename: '{}' }}", still.display()), ""),
         data("reader", "\"${data.cut.content} ${data.still.content}\"", ""),
         data("quiet", "\"${data.still.content}\"", ""),
+        // The last one: were it made before the others are planned, the pipe would be read for the plan, which then waits.
+        data("spot", &cut.display().to_string(), ""),
     ];
     plane().apply(&["-n", &ns], &objects.concat());
     wait_ready(&ns, &["spot", "quiet"]);

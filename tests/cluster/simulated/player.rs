@@ -12,7 +12,7 @@ use similar::TextDiff;
 
 use super::normal::Names;
 use crate::apiserver::{Answer, Forbidden, Server};
-use crate::installation::{LIMIT, plane};
+use crate::installation::{LIMIT, exclusive, plane};
 
 /// When the simulated server is asked; each request a second later than the one before.
 const BEGIN: i64 = 1_800_000_000;
@@ -141,6 +141,8 @@ pub(super) fn settle(path: &str) -> Step {
 /// # Panics
 /// If any answer differs, with all that do.
 pub(super) fn play(prefix: &str, steps: &[Step]) {
+    // No controller may write what is compared.
+    let _world = exclusive();
     let plane = plane();
     let namespace = plane.namespace(&format!("simulated-{prefix}"));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
