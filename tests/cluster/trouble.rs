@@ -505,7 +505,8 @@ fn throttling_and_expired_watches_are_survived() {
     assert_eq!(records(&ns).len(), 2, "each was made once");
     let value = |ns: &str| plane().get(&["-n", ns, "configmap", "site"])["data"]["a"].clone();
     plane().kubectl_ok(&["-n", &ns, "patch", "configmap", "site", "--type=merge", "-p", "{\"data\":{\"a\":\"b\"}}"]);
-    wait_until("drift is seen and set right all the same", LIMIT, || value(&ns) == "ours");
+    // A watch that is refused several times in a row pauses for up to half a minute each time.
+    wait_until("drift is seen and set right all the same", 3 * LIMIT, || value(&ns) == "ours");
     plane().kubectl_ok(&["-n", &ns, "delete", "pres", "--all", "--wait=false"]);
     wait_empty(&ns);
     // The record goes after the Resource, and its deletion is throttled too.
