@@ -149,7 +149,14 @@ enum Decided {
 
 /// What a task of ours came to; `None` for one that we have ended. Those that may panic catch it themselves.
 fn ended<T>(result: Result<T, JoinError>) -> Option<T> {
-    result.inspect_err(|error| tracing::debug!(%error, "a task was ended")).ok()
+    let error = match result {
+        Ok(outcome) => return Some(outcome),
+        Err(error) => error,
+    };
+    if error.is_panic() {
+        tracing::error!(%error, "a task was lost by a fault of Purlin");
+    }
+    None
 }
 
 /// How a chore ended.
