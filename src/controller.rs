@@ -14,18 +14,13 @@ pub mod events;
 pub mod guard;
 pub mod holders;
 pub mod http;
-pub mod index;
 pub mod inputs;
 pub mod lease;
 pub mod metrics;
 pub mod namespace;
 pub mod options;
 pub mod providers;
-pub mod retry;
-pub mod settings;
-pub mod settle;
 pub mod status;
-pub mod summarize;
 pub mod supervise;
 pub mod watch;
 pub mod world;
@@ -41,7 +36,6 @@ use tokio::task::JoinSet;
 
 use self::context::Context;
 use self::holders::Holders;
-use self::index::Event;
 use self::lease::{Elector, Leadership};
 use self::providers::{ProviderChecks, Seen};
 use self::watch::Watch;
@@ -56,6 +50,7 @@ use crate::load::ProviderSpec;
 use crate::model::Holder;
 use crate::plugin::{Confine, launcher};
 use crate::process::{Clock, Random, Readiness, Shutdown, SystemClock, SystemRandom, Threads};
+use crate::reconcile::index::Event;
 use crate::store::{ClusterJournal, Secrets};
 
 pub use options::{ElectionTimes, Options, Pod};
@@ -133,7 +128,7 @@ pub async fn run(options: Options, surroundings: Surroundings, shutdown: Shutdow
     let (metrics, readiness, ended) = (metrics::Metrics::default(), Readiness::default(), Shutdown::default());
     let mut background = JoinSet::new();
     serve(&mut background, &options, &metrics, &readiness, &ended).await?;
-    let (world, opened) = World::new();
+    let (world, opened) = World::new(options.limits.per_namespace, random.clone());
     let (give_up, stop) = tokio::sync::watch::channel(false);
     let secrets = Secrets::new(client.clone(), options.namespace.as_str(), random.clone(), stop);
     watch_everything(&mut background, &options, &client, &world, &secrets, &metrics, &random, &readiness);
@@ -204,6 +199,7 @@ pub async fn run(options: Options, surroundings: Surroundings, shutdown: Shutdow
         threads,
         leadership,
         shutdown,
+        started: tokio::time::Instant::now(),
     });
     tracing::info!(version = env!("CARGO_PKG_VERSION"), namespace = options.namespace, "controller started");
     let drained = supervise::supervise(&context, opened, &readiness, &give_up, options.grace).await;

@@ -25,5 +25,6 @@ pub mod install;
 pub mod driver;
 pub mod execute;
 pub mod store;
+pub mod reconcile;
 pub mod controller;
 pub mod cli;

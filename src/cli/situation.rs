@@ -8,7 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::args::RefreshChoice;
 use super::failure::Failure;
 use super::options::Planning;
-use crate::execute::{self, Adoption, Consulted, Engine, Wishes};
+use crate::execute::{self, Adoption, Consulted, Engine};
 use crate::graph::{self, ActionGraph};
 use crate::load::{self, Config, Drift};
 use crate::model::{Action, Address, Change, Diagnostic, Diagnostics, InstanceKey, Reason, Recorded, Severity, Value};
@@ -220,7 +220,7 @@ impl Planned {
     /// The plan as a run takes it.
     pub fn adoption(self, mut scope: BTreeSet<Address>, namespace: Value, running: Vec<RunningStep>) -> Adoption {
         scope.extend(self.config.instances.keys().cloned());
-        let wishes = Wishes::default();
+        let wishes = Arc::default();
         Adoption { scope, config: self.config, plan: self.plan, graph: self.graph, namespace, running, wishes }
     }
 

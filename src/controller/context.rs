@@ -5,6 +5,7 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::ObjectReference;
 
 use tokio::sync::Semaphore;
+use tokio::time::Instant;
 
 use super::events::Events;
 use super::guard::Guard;
@@ -12,13 +13,15 @@ use super::holders::Holders;
 use super::lease::Leadership;
 use super::metrics::Metrics;
 use super::status::StatusWriter;
-use super::summarize::Note;
 use super::world::World;
 use crate::api;
+use crate::driver::ObjectWatcher;
 use crate::execute::Engine;
-use crate::load::Instance;
 use crate::process::{Shutdown, Threads};
+use crate::reconcile::time::{Moment, Time};
+use crate::reconcile::{About, Note};
 use crate::store::ClusterJournal;
+use crate::store::secrets::record_name;
 
 /// The surroundings of a namespace's task.
 pub struct Context {
@@ -54,27 +57,59 @@ pub struct Context {
     pub leadership: Leadership,
     /// Whether the process is to end.
     pub shutdown: Shutdown,
+    /// When the process started: what the time of reconcilers counts from.
+    pub started: Instant,
 }
 
 impl Context {
-    /// Tells something about a Resource. Nothing can be created in a terminating namespace, so there it is logged only.
-    pub fn tell(&self, namespace: &str, instance: &Instance, terminating: bool, note: Note) {
-        let name = instance.address.object_name();
+    /// The present, for reconcilers.
+    pub fn moment(&self) -> Moment {
+        Moment { time: Time(self.started.elapsed()), wall: self.engine.clock.now() }
+    }
+
+    /// The time of a reconciler, as the runtime has it.
+    pub fn instant(&self, time: Time) -> Instant {
+        self.started + time.0
+    }
+
+    /// What watches the objects of a type, if they can be watched.
+    pub fn watcher(&self, type_name: &str) -> Option<&dyn ObjectWatcher> {
+        self.engine.drivers.get(type_name)?.watcher()
+    }
+
+    /// Logs a note and sends it as an event. Nothing can be created in a terminating namespace, so there it is logged only.
+    pub fn report(&self, namespace: &str, about: &About, note: Note, terminating: bool) {
+        let regarding = self.regarding(namespace, about);
+        let (kind, name) = (regarding.kind.as_deref(), regarding.name.as_deref());
         if note.warning {
-            tracing::warn!(namespace, name, reason = note.reason, "{}", note.note);
+            tracing::warn!(namespace, kind, name, reason = note.reason, "{}", note.note);
         } else {
-            tracing::info!(namespace, name, reason = note.reason, "{}", note.note);
+            tracing::info!(namespace, kind, name, reason = note.reason, "{}", note.note);
         }
         if !terminating {
-            let regarding = ObjectReference {
-                api_version: Some(api::API_VERSION.to_owned()),
-                kind: Some(instance.address.kind().to_owned()),
-                namespace: Some(namespace.to_owned()),
-                name: Some(name.to_owned()),
-                uid: Some(instance.uid.to_string()),
-                ..ObjectReference::default()
-            };
             self.events.tell(regarding, note);
+        }
+    }
+
+    fn regarding(&self, namespace: &str, about: &About) -> ObjectReference {
+        let ours = |kind: &str, name: &str, uid: &str| ObjectReference {
+            api_version: Some(api::API_VERSION.to_owned()),
+            kind: Some(kind.to_owned()),
+            namespace: Some(namespace.to_owned()),
+            name: Some(name.to_owned()),
+            uid: Some(uid.to_owned()),
+            ..ObjectReference::default()
+        };
+        match about {
+            About::Resource(instance) => ours(instance.address.kind(), instance.address.object_name(), &instance.uid),
+            About::ProviderConfig { name, uid } => ours("ProviderConfig", name, uid),
+            About::Record(address) => ObjectReference {
+                api_version: Some("v1".to_owned()),
+                kind: Some("Secret".to_owned()),
+                namespace: Some(self.namespace.to_string()),
+                name: Some(record_name(namespace, address)),
+                ..ObjectReference::default()
+            },
         }
     }
 }

@@ -20,8 +20,8 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::metrics::Metrics;
-use super::summarize::Note;
 use crate::process::{Clock, Random};
+use crate::reconcile::Note;
 
 /// How many events wait at most: what one wave of ten thousand new objects tells beyond it nobody could read.
 const WAITING: usize = 2048;

@@ -18,14 +18,14 @@ use serde::de::DeserializeOwned;
 use tokio::task::{AbortHandle, JoinSet};
 
 use super::context::Context;
-use super::index::{Event, InputKey};
-use super::retry;
 use super::watch::Pauses;
 use super::world::Shared;
 use crate::load::Data;
 use crate::load::inputs::{texts_of_config_map, texts_of_secret};
 use crate::model::data::Texts;
 use crate::model::{DataKind, Reason};
+use crate::reconcile::index::{Event, InputKey};
+use crate::reconcile::retry;
 
 /// How often an object is read that may not be watched: as often as a kubelet brings ConfigMaps up to date.
 const READ_AGAIN: Duration = Duration::from_mins(1);
@@ -60,12 +60,6 @@ impl InputWatches {
                 self.running.insert(key.clone(), self.tasks.spawn(follower.work()));
             }
         }
-    }
-
-    /// Follows nothing any more.
-    pub fn stop(&mut self) {
-        self.tasks.abort_all();
-        self.running.clear();
     }
 }
 
@@ -136,8 +130,7 @@ impl Follower {
     }
 
     fn tell(&self, data: Data) {
-        self.shared.index().apply(Event::Input(self.key.clone(), data));
-        self.shared.wake.notify_one();
+        self.shared.apply(Event::Input(self.key.clone(), data));
     }
 
     fn unreadable(&self, error: &kube::Error) -> Data {

@@ -18,6 +18,7 @@ use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 
 use crate::model::Operation;
+use crate::reconcile::{Gauges, ObjectState};
 
 /// How many resource types get a label value of their own.
 const TYPES: usize = 200;
@@ -48,33 +49,6 @@ struct WriteLabels {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct WatchLabels {
     watch: &'static str,
-}
-
-/// The state of an object, for the gauge that counts them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum ObjectState {
-    /// As its Resource describes it.
-    Ready,
-    /// A change is under way or will start by itself.
-    Progressing,
-    /// Somebody must do something.
-    Stalled,
-    /// Suspended.
-    Suspended,
-    /// Being destroyed.
-    Deleting,
-}
-
-impl ObjectState {
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::Ready => "ready",
-            Self::Progressing => "progressing",
-            Self::Stalled => "stalled",
-            Self::Suspended => "suspended",
-            Self::Deleting => "deleting",
-        }
-    }
 }
 
 /// All metrics. Cheap to clone; all clones count into the same.
@@ -171,27 +145,20 @@ impl Metrics {
         self.plan_seconds.observe(took.as_secs_f64());
     }
 
-    /// An object changed its state; `None`: it is not there.
-    pub fn object_moved(&self, from: Option<ObjectState>, to: Option<ObjectState>) {
-        if from == to {
-            return;
+    /// What a namespace has changed from one to the other.
+    pub fn count(&self, before: &Gauges, now: &Gauges) {
+        let difference = |before: usize, now: usize| {
+            i64::try_from(now).unwrap_or(i64::MAX) - i64::try_from(before).unwrap_or(i64::MAX)
+        };
+        self.queued.inc_by(difference(before.queued, now.queued));
+        self.abandoned.inc_by(difference(before.abandoned, now.abandoned));
+        let count = |gauges: &Gauges, state: ObjectState| gauges.objects.get(&state).copied().unwrap_or(0);
+        for state in ObjectState::ALL {
+            let change = difference(count(before, state), count(now, state));
+            if change != 0 {
+                self.objects.get_or_create(&StateLabels { state: state.as_str() }).inc_by(change);
+            }
         }
-        if let Some(state) = from {
-            self.objects.get_or_create(&StateLabels { state: state.as_str() }).dec();
-        }
-        if let Some(state) = to {
-            self.objects.get_or_create(&StateLabels { state: state.as_str() }).inc();
-        }
-    }
-
-    /// The number of names waiting to be planned changed by this much.
-    pub fn queued(&self, difference: i64) {
-        self.queued.inc_by(difference);
-    }
-
-    /// The number of abandoned records changed by this much.
-    pub fn abandoned(&self, difference: i64) {
-        self.abandoned.inc_by(difference);
     }
 
     /// Something was written to the API server.
@@ -227,6 +194,8 @@ impl Metrics {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
 
     #[test]
@@ -234,8 +203,10 @@ mod tests {
         let metrics = Metrics::default();
         metrics.step_started();
         metrics.step_ended(Operation::Create, &Arc::from("terraform_data"), false, Duration::from_millis(3));
-        metrics.object_moved(None, Some(ObjectState::Ready));
-        metrics.object_moved(Some(ObjectState::Ready), Some(ObjectState::Stalled));
+        let gauges = |state| Gauges { objects: BTreeMap::from([(state, 1)]), ..Gauges::default() };
+        let (none, ready, stalled) = (Gauges::default(), gauges(ObjectState::Ready), gauges(ObjectState::Stalled));
+        metrics.count(&none, &ready);
+        metrics.count(&ready, &stalled);
         let text = metrics.render();
         for line in [
             "purlin_steps_total{operation=\"create\",outcome=\"finished\",type=\"terraform_data\"} 1",

@@ -13,7 +13,6 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::lease::Leadership;
-use super::retry;
 use crate::api;
 use crate::api::conditions::{ConditionType, condition, merge};
 use crate::driver::{Driver, Preparation, ProviderFacts};
@@ -21,6 +20,7 @@ use crate::install::Locked;
 use crate::load::ProviderSpec;
 use crate::model::{Reason, Severity};
 use crate::process::{Clock, Random};
+use crate::reconcile::retry;
 
 /// A lock as a status has it.
 fn lock(locked: &Locked) -> api::ProviderLock {

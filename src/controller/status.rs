@@ -18,10 +18,10 @@ use tokio::task::JoinSet;
 
 use super::lease::Leadership;
 use super::metrics::Metrics;
-use super::retry;
 use crate::api;
 use crate::model::{Address, Version};
 use crate::process::Random;
+use crate::reconcile::{Urgency, retry};
 
 /// How many status are written at once: an API server with two cores is busy with that, and its default share of
 /// requests for one client is not used up.
@@ -43,15 +43,6 @@ pub struct Target {
     pub name: Arc<str>,
     /// Its UID.
     pub uid: Arc<str>,
-}
-
-/// How soon a status must be written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Urgency {
-    /// The object is on its way, and this tells how far it is: it gives way to what is settled.
-    Interim,
-    /// The object has come to rest.
-    Settled,
 }
 
 /// Takes what became of the status with a digest: the version that the Resource has since, or nothing when it will not

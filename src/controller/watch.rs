@@ -15,14 +15,14 @@ use kube::runtime::utils::Backoff;
 use kube::runtime::watcher::{self, Config, watcher};
 use kube::{Api, Client, ResourceExt};
 
-use super::index::{Event, Observed, ObservedSettings, Published, SettingsMeta};
 use super::metrics::Metrics;
-use super::retry;
 use super::world::World;
 use crate::api;
 use crate::load::{self, Interner};
 use crate::model::{Address, Diagnostic, Reason, Value, Version};
 use crate::process::{Gate, Random};
+use crate::reconcile::index::{Event, Observed, ObservedSettings, Published, SettingsMeta};
+use crate::reconcile::retry;
 use crate::store::ResourceMeta;
 
 /// kubectl's copy of what was applied: no part of any desired state.

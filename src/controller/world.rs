@@ -1,38 +1,67 @@
 //! All namespaces: the index of each, where watches put events in and where the namespace's task takes them out.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 
 use tokio::sync::{Notify, mpsc};
 
-use super::index::{Event, Index, Providers};
 use crate::load::ProviderSpec;
 use crate::model::{InstanceKey, Value};
+use crate::process::{Random, lock};
+use crate::reconcile::Reconciler;
+use crate::reconcile::index::{Event, Index, Providers};
 use crate::store::{ResourceMeta, ResourceView};
 
 /// One namespace, shared between the watches and its task.
-#[derive(Debug)]
 pub struct Shared {
     name: Arc<str>,
-    index: Mutex<Index>,
-    /// Rings when there is something to look at.
+    reconciler: Mutex<Reconciler>,
+    /// What watches have delivered and the reconciler has not taken in yet, since it was in a turn: no watch waits for the
+    /// turn of a namespace.
+    inbox: Mutex<Vec<Event>>,
+    /// Notified when there is something to look at.
     pub wake: Notify,
 }
 
 impl Shared {
+    fn new(reconciler: Reconciler) -> Self {
+        let name = reconciler.namespace().clone();
+        Self { name, reconciler: Mutex::new(reconciler), inbox: Mutex::default(), wake: Notify::new() }
+    }
+
     /// The namespace.
     pub fn name(&self) -> &Arc<str> {
         &self.name
     }
 
-    /// The index. Hold it for as long as it takes to look something up, and never across an await.
-    pub fn index(&self) -> MutexGuard<'_, Index> {
-        // The index is changed by whole steps that do not panic half way; what a panicking reader left is whole.
-        self.index.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Takes an event in.
+    pub fn apply(&self, event: Event) {
+        lock(&self.inbox).push(event);
+        // A turn that holds the reconciler is followed by another one, which empties the inbox.
+        match self.reconciler.try_lock() {
+            Ok(mut reconciler) => self.empty_inbox(&mut reconciler),
+            Err(TryLockError::Poisoned(poisoned)) => self.empty_inbox(&mut poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => {}
+        }
+        self.wake.notify_one();
+    }
+
+    /// The reconciler, which knows all that was delivered. Hold it for a turn, or to look something up, and never across
+    /// an await.
+    pub fn lock(&self) -> MutexGuard<'_, Reconciler> {
+        // A turn that panics is followed by one that begins from what is wanted and recorded.
+        let mut reconciler = lock(&self.reconciler);
+        self.empty_inbox(&mut reconciler);
+        reconciler
+    }
+
+    fn empty_inbox(&self, reconciler: &mut Reconciler) {
+        let delivered = std::mem::take(&mut *lock(&self.inbox));
+        delivered.into_iter().for_each(|event| reconciler.observe(event));
     }
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Known {
     open: BTreeMap<Arc<str>, Arc<Shared>>,
     /// `ns` of expressions and whether it is terminating, also of namespaces without any Resource.
@@ -42,17 +71,20 @@ struct Known {
 }
 
 /// All namespaces that have a Resource, a record or a `ProviderConfig`.
-#[derive(Debug)]
 pub struct World {
     known: Mutex<Known>,
+    /// How many steps of one namespace may run at once.
+    limit: usize,
+    random: Arc<dyn Random>,
     opened: mpsc::UnboundedSender<Arc<Shared>>,
 }
 
 impl World {
     /// An empty world, and where it announces namespaces that begin to have something.
-    pub fn new() -> (Arc<Self>, mpsc::UnboundedReceiver<Arc<Shared>>) {
+    /// `limit`: how many steps of one namespace may run at once.
+    pub fn new(limit: usize, random: Arc<dyn Random>) -> (Arc<Self>, mpsc::UnboundedReceiver<Arc<Shared>>) {
         let (opened, receiver) = mpsc::unbounded_channel();
-        (Arc::new(Self { known: Mutex::default(), opened }), receiver)
+        (Arc::new(Self { known: Mutex::default(), limit, random, opened }), receiver)
     }
 
     /// Takes an event of a namespace.
@@ -77,16 +109,14 @@ impl World {
             None => return,
         };
         // Still under the lock of the world, so that the namespace cannot be closed in between.
-        shared.index().apply(event);
-        shared.wake.notify_one();
+        shared.apply(event);
     }
 
     /// Takes an event of all namespaces, or of the one given.
     pub fn apply_to_all(&self, namespace: Option<&str>, event: &Event) {
         for shared in self.open_namespaces() {
             if namespace.is_none_or(|only| *only == **shared.name()) {
-                shared.index().apply(event.clone());
-                shared.wake.notify_one();
+                shared.apply(event.clone());
             }
         }
     }
@@ -111,7 +141,7 @@ impl World {
     /// Closes a namespace if it has nothing any more. An event after it opens the namespace anew.
     pub fn close_if_empty(&self, shared: &Shared) -> bool {
         let mut known = self.known();
-        let empty = shared.index().is_empty();
+        let empty = shared.lock().index().is_empty();
         if empty {
             known.open.remove(shared.name());
         }
@@ -119,12 +149,12 @@ impl World {
     }
 
     fn open(&self, known: &mut Known, namespace: &Arc<str>) -> Arc<Shared> {
-        let mut index = Index::new(namespace.clone());
+        let mut reconciler = Reconciler::new(namespace.clone(), self.limit, self.random.number());
         if let Some((value, terminating)) = known.namespaces.get(namespace).cloned() {
-            index.apply(Event::Namespace { value, terminating });
+            reconciler.observe(Event::Namespace { value, terminating });
         }
-        index.apply(Event::Providers(known.providers.clone()));
-        let shared = Arc::new(Shared { name: namespace.clone(), index: Mutex::new(index), wake: Notify::new() });
+        reconciler.observe(Event::Providers(known.providers.clone()));
+        let shared = Arc::new(Shared::new(reconciler));
         known.open.insert(namespace.clone(), shared.clone());
         // Nobody listens while the process ends, and then nothing is to be done either.
         let _ = self.opened.send(shared.clone());
@@ -132,13 +162,13 @@ impl World {
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.known)
     }
 
     fn with<T>(&self, namespace: &str, look: impl FnOnce(&Index) -> T) -> Option<T> {
         let shared = self.known().open.get(namespace).cloned()?;
-        let index = shared.index();
-        Some(look(&index))
+        let reconciler = shared.lock();
+        Some(look(reconciler.index()))
     }
 }
 
@@ -164,10 +194,11 @@ mod tests {
     use super::*;
     use crate::model::{Address, Reason, Version};
     use crate::plan::Held;
+    use crate::process::SystemRandom;
 
     #[test]
     fn a_namespace_opens_with_its_first_object_and_closes_when_it_is_empty() {
-        let (world, mut opened) = World::new();
+        let (world, mut opened) = World::new(1, Arc::new(SystemRandom));
         let shop: Arc<str> = "shop".into();
         let value = Value::map([("name", Value::from("shop"))]);
         world.apply(&shop, Event::Namespace { value, terminating: true });
@@ -176,7 +207,7 @@ mod tests {
         let held = Held { reason: Reason::RecordUnreadable, message: "damaged".into() };
         world.apply(&shop, Event::RecordUnreadable(Address::single("a"), held));
         let shared = opened.try_recv().unwrap();
-        assert!(shared.index().is_terminating(), "what was known of the namespace is known to its index");
+        assert!(shared.lock().index().is_terminating(), "what was known of the namespace is known to its index");
         assert!(!world.close_if_empty(&shared));
         world.apply(&shop, Event::RecordDeleted(Address::single("a"), Version(1)));
         assert!(world.close_if_empty(&shared));

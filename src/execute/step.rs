@@ -33,38 +33,83 @@ pub(crate) use create::{settle_create, with_wait};
 pub(crate) use destroy::{Removed, call_destroy, settle_destroy};
 pub(crate) use update::both;
 
-/// Everything one step needs, taken at the moment it starts.
+/// Everything one step needs to know, as of the moment in which it starts.
+#[derive(Debug)]
+pub struct StepInput {
+    pub(crate) namespace: Arc<str>,
+    pub(crate) step: Step,
+    pub(crate) type_name: Arc<str>,
+    /// Of a replacement: in which order.
+    pub(crate) order: Option<ReplaceOrder>,
+    /// What is wanted; `None` for an orphan.
+    pub(crate) instance: Option<Arc<Instance>>,
+    /// The record as it is now.
+    pub(crate) stored: Option<Stored>,
+    /// The planned change of a create, update or record-only step, and of both legs of a replacement.
+    pub(crate) prepared: Option<Arc<Prepared>>,
+    /// What the object's expressions read.
+    pub(crate) scope: StepScope,
+    /// The wish that the step was planned for, where wishes can change.
+    pub(crate) wish: Option<u64>,
+}
+
+impl StepInput {
+    /// Which step.
+    pub fn step(&self) -> &Step {
+        &self.step
+    }
+
+    /// The type of its object.
+    pub fn type_name(&self) -> &Arc<str> {
+        &self.type_name
+    }
+}
+
+/// A step under way.
 pub(crate) struct StepTask {
     pub engine: Arc<Engine>,
-    pub namespace: Arc<str>,
-    pub step: Step,
-    pub type_name: Arc<str>,
-    /// Of a replacement: in which order.
-    pub order: Option<ReplaceOrder>,
-    /// What is wanted; `None` for an orphan.
-    pub instance: Option<Arc<Instance>>,
-    /// The record as it is now.
-    pub stored: Option<Stored>,
-    /// The planned change of a create, update or record-only step, and of both legs of a replacement.
-    pub prepared: Option<Arc<Prepared>>,
-    /// What the object's expressions read.
-    pub scope: StepScope,
-    /// The wishes that the plan was made for.
+    /// The newest wishes.
     pub wishes: Wishes,
+    pub input: StepInput,
     /// What became of hooks.
     pub notes: Mutex<Vec<HookNote>>,
     /// What the driver has warned of.
     pub warnings: Warnings,
 }
 
+impl std::ops::Deref for StepTask {
+    type Target = StepInput;
+
+    fn deref(&self) -> &StepInput {
+        &self.input
+    }
+}
+
 /// How a step ended.
 #[derive(Debug)]
-pub(crate) struct StepEnd {
-    pub step: Step,
-    pub fate: Fate,
-    pub failure: Option<Failure>,
-    pub notes: Vec<HookNote>,
-    pub warnings: Diagnostics,
+pub struct StepEnd {
+    pub(crate) step: Step,
+    pub(crate) fate: Fate,
+    pub(crate) failure: Option<Failure>,
+    pub(crate) notes: Vec<HookNote>,
+    pub(crate) warnings: Diagnostics,
+}
+
+impl StepEnd {
+    /// Which step.
+    pub fn step(&self) -> &Step {
+        &self.step
+    }
+
+    /// Whether it did nothing, since a newer wish is known.
+    pub fn is_withdrawn(&self) -> bool {
+        matches!(self.fate, Fate::Withdrawn(_))
+    }
+
+    /// Whether it failed.
+    pub fn has_failed(&self) -> bool {
+        self.failure.is_some()
+    }
 }
 
 /// What is recorded after a step.
@@ -152,8 +197,8 @@ impl StepTask {
             Err(unfinished) => (unfinished.fate, Some(unfinished.failure)),
         };
         let notes = self.notes.into_inner().unwrap_or_default();
-        let warnings = told(&self.step.address, self.warnings.take());
-        StepEnd { step: self.step, fate, failure, notes, warnings }
+        let warnings = told(&self.input.step.address, self.warnings.take());
+        StepEnd { step: self.input.step, fate, failure, notes, warnings }
     }
 
     /// Remembers what became of hooks, to be told at the end of the step.
@@ -312,7 +357,7 @@ impl StepTask {
 
     /// Whether the step may still give something up.
     fn is_still_wished(&self) -> bool {
-        !self.step.gives_up() || self.wishes.stands(&self.step.address.name)
+        !self.step.gives_up() || self.wishes.stands(&self.step.address.name, self.wish)
     }
 
     /// Goes on after an intent, or takes it back when a newer wish has become known before anything was called.

@@ -8,9 +8,9 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tokio::sync::OwnedSemaphorePermit;
 use tokio::sync::mpsc::UnboundedSender;
 
+use super::places::Place;
 use crate::model::{Address, Reason, Record, Step};
 use crate::process::lock;
 
@@ -28,7 +28,7 @@ pub struct Delay {
 
 /// What a run is told of a step.
 #[derive(Debug)]
-pub(crate) enum News {
+pub enum News {
     /// Why it lasts.
     Delayed(Delay),
     /// It has given back its places.
@@ -58,7 +58,7 @@ impl Drop for Attendance {
 struct Entry {
     step: Step,
     run: UnboundedSender<(Step, News)>,
-    places: Vec<OwnedSemaphorePermit>,
+    place: Place,
 }
 
 impl UnderWay {
@@ -68,10 +68,10 @@ impl UnderWay {
         namespace: &Arc<str>,
         step: &Step,
         run: UnboundedSender<(Step, News)>,
-        places: Vec<OwnedSemaphorePermit>,
+        place: Place,
     ) -> Attendance {
         let whose = (Arc::clone(namespace), step.address.clone());
-        lock(&self.0).insert(whose.clone(), Entry { step: step.clone(), run, places });
+        lock(&self.0).insert(whose.clone(), Entry { step: step.clone(), run, place });
         Attendance { all: self.clone(), whose }
     }
 
@@ -88,17 +88,17 @@ impl UnderWay {
 
     /// Gives back the places of that step: it only waits from now on.
     pub fn release(&self, record: &Record) {
-        self.send(record, |places| {
-            places.clear();
+        self.send(record, |place| {
+            *place = Place::default();
             News::Placeless
         });
     }
 
-    fn send(&self, record: &Record, news: impl FnOnce(&mut Vec<OwnedSemaphorePermit>) -> News) {
+    fn send(&self, record: &Record, news: impl FnOnce(&mut Place) -> News) {
         let mut all = lock(&self.0);
         // Recovery and other writers are no steps.
         let Some(entry) = all.get_mut(&(Arc::clone(&record.namespace), record.address.clone())) else { return };
-        let news = news(&mut entry.places);
+        let news = news(&mut entry.place);
         // A run that was let go of is told nothing any more.
         let _ = entry.run.send((entry.step.clone(), news));
     }

@@ -4,23 +4,23 @@
 use std::fmt;
 use std::sync::Arc;
 
-/// Says of a Resource, by name, whether the newest wish that is known is the one that the plan was made for.
-type Stands = dyn Fn(&str) -> bool + Send + Sync;
+/// The digest of the newest wish that is known of a Resource, by name.
+type Newest = dyn Fn(&str) -> u64 + Send + Sync;
 
-/// The wishes behind a plan.
+/// The newest wishes of a namespace.
 #[derive(Clone, Default)]
-pub struct Wishes(Option<Arc<Stands>>);
+pub struct Wishes(Option<Arc<Newest>>);
 
 impl Wishes {
-    /// Wishes that can change while the plan is carried out. `stands` must be cheap: it is asked for each step.
-    pub fn that_change(stands: impl Fn(&str) -> bool + Send + Sync + 'static) -> Self {
-        Self(Some(Arc::new(stands)))
+    /// Wishes that can change while a plan is carried out. `newest` must be cheap: it is asked for each step.
+    pub fn that_change(newest: impl Fn(&str) -> u64 + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(newest)))
     }
 
-    /// Whether the wish of this name stands. That of a plan that is carried out as it is, as by `purlin apply`, always
-    /// does.
-    pub fn stands(&self, name: &str) -> bool {
-        self.0.as_ref().is_none_or(|stands| stands(name))
+    /// Whether the wish of this name is still the one that was planned for. That of a plan that is carried out as it is,
+    /// as by `purlin apply`, always is.
+    pub fn stands(&self, name: &str, planned: Option<u64>) -> bool {
+        self.0.as_ref().is_none_or(|newest| planned == Some(newest(name)))
     }
 }
 

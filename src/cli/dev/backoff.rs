@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
-use crate::controller::retry;
 use crate::model::{Address, Reason};
 use crate::plan::Held;
+use crate::reconcile::retry;
 
 /// Failures by object.
 #[derive(Debug, Default)]

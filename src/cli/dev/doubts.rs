@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::controller::retry;
 use crate::model::{Action, Address};
 use crate::plan::{Held, Plan};
+use crate::reconcile::retry;
 
 /// When they are looked at again, ever later.
 #[derive(Debug, Default)]

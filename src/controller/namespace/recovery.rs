@@ -1,119 +1,55 @@
-//! Settling the intents that a crash, or another process, has left open: in the background, one object at a time,
-//! while everything else goes on.
+//! What must be brought to an end whatever happens: open intents, and moves of records.
 
-use std::collections::BTreeSet;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use futures::FutureExt as _;
 use jiff::{SignedDuration, Timestamp};
 use kube::{Api, ResourceExt};
-use tokio::time::Instant;
 
-use super::NamespaceTask;
-use super::tracked::Hold;
 use crate::api;
 use crate::controller::context::Context;
-use crate::execute::{Recovery, recover};
+use crate::controller::world::Shared;
+use crate::execute::{self, JournalError, Recovery};
 use crate::load::{self, Instance};
-use crate::model::{Address, Diagnostics, InstanceKey, Reason, Stored, of_name};
+use crate::model::{Address, Diagnostics, InstanceKey, Reason, Stored};
 use crate::plan::Held;
+use crate::plan::moves::rounds;
+use crate::reconcile::{Happened, MoveRequest, Moved, Recovered};
 use crate::store::secrets::Patience;
 
 /// The pause after a recovery that panicked.
 const AFTER_PANIC: SignedDuration = SignedDuration::from_secs(30);
+/// The pause when a Resource could not be read.
+const READ_AGAIN: SignedDuration = SignedDuration::from_secs(5);
 
-/// What became of a recovery.
-pub(super) struct Recovered {
-    address: Address,
-    outcome: Recovery,
-    warnings: Diagnostics,
+/// Settles the open intent of a record.
+pub(super) async fn recover(context: Arc<Context>, shared: Arc<Shared>, stored: Stored) -> Happened {
+    let settled = AssertUnwindSafe(settle(&context, shared.name(), &stored)).catch_unwind().await;
+    let failed = |_| {
+        let message = "an operation was cut off, and settling it failed by a fault of Purlin";
+        (held(context.engine.clock.now(), AFTER_PANIC, Reason::InternalError, message.to_owned()), Vec::new())
+    };
+    let (outcome, warnings) = settled.unwrap_or_else(failed);
+    Happened::Recovered(Box::new(Recovered { address: stored.record.address.clone(), outcome, warnings }))
 }
 
-impl NamespaceTask {
-    /// Starts the recovery of every object of these names that has an open intent of nobody here.
-    pub(super) fn start_recoveries(&mut self, names: &BTreeSet<Arc<str>>, now: Instant) {
-        let mut open = Vec::new();
-        for name in names {
-            let own = of_name(self.run.records(), name);
-            open.extend(own.filter(|(_, stored)| stored.record.intent.is_some()).map(|(a, s)| (a.clone(), s.clone())));
-        }
-        for (address, stored) in open {
-            let fingerprint = self.shared.index().fingerprint(&address);
-            let tracked = self.tracked.entry(address.clone()).or_default();
-            let held = tracked.held(fingerprint, now).is_some();
-            if held || self.run.is_running(&address) || !self.recovering.insert(address.clone()) {
-                continue;
-            }
-            self.shared.index().begin(&address, Some(stored.version));
-            let (context, namespace) = (self.context.clone(), self.shared.name().clone());
-            self.recoveries.spawn(async move {
-                let settled = AssertUnwindSafe(settle(&context, &namespace, &stored)).catch_unwind().await;
-                let (outcome, warnings) = settled.unwrap_or_else(|_| (failed(context.engine.clock.now()), Vec::new()));
-                Recovered { address, outcome, warnings }
-            });
-        }
-    }
-
-    /// Takes in what a recovery came to; the object is planned again.
-    pub(super) fn take_recovery(&mut self, recovered: Recovered) {
-        let Recovered { address, outcome, warnings } = recovered;
-        let now = Instant::now();
-        self.tell_advice(&address, &warnings.iter().collect::<Vec<_>>());
-        // What waits for it is connected with it by the record as it was, and perhaps by nothing else.
-        let connected = self.shared.index().component([address.name.clone()]);
-        self.recovering.remove(&address);
-        match &outcome {
-            Recovery::Settled(stored) => drop(self.run.records_mut().insert(address.clone(), stored.clone())),
-            Recovery::Erased => drop(self.run.records_mut().remove(&address)),
-            Recovery::Held(..) => {}
-        }
-        // Of the situation that was judged: what the watch has said meanwhile ends a hold.
-        let fingerprint = self.shared.index().fingerprint(&address);
-        let own = self.run.records().get(&address).cloned();
-        self.shared.index().end(&address, own.as_ref());
-        self.bring_in(&address);
-        match outcome {
-            Recovery::Held(held, until) => {
-                tracing::warn!(
-                    namespace = &**self.shared.name(), %address, reason = %held.reason,
-                    "an open operation could not be settled yet: {}", held.message
-                );
-                let until = until.map(|at| self.instant_of(at, now));
-                let tracked = self.tracked.entry(address.clone()).or_default();
-                tracked.hold = Some(Hold { held, until, fingerprint });
-                tracked.retry_at = until;
-                self.timers.extend(until.map(|at| (at, address.clone())));
-            }
-            Recovery::Settled(_) | Recovery::Erased => {
-                tracing::info!(namespace = &**self.shared.name(), %address, "settled an open operation");
-            }
-        }
-        for name in connected {
-            self.settle.touch(&name, now);
-        }
-    }
+/// The object is left alone until recovery is tried again.
+fn held(now: Timestamp, pause: SignedDuration, reason: Reason, message: String) -> Recovery {
+    Recovery::Held(Held { reason, message }, Some(now.saturating_add(pause).unwrap_or(now)))
 }
 
-/// A recovery that panicked is tried again; until then the object is left alone.
-fn failed(now: Timestamp) -> Recovery {
-    let message = "an operation was cut off, and settling it failed by a fault of Purlin".to_owned();
-    let again = now.saturating_add(AFTER_PANIC).unwrap_or(now);
-    Recovery::Held(Held { reason: Reason::InternalError, message }, Some(again))
-}
-
-/// Settles one intent. What the Resource looks like is read from the server itself: whether a call was ever made is
-/// told by marks on it, which a watch may deliver late.
+/// Settles one intent. What the Resource looks like is read from the server itself: marks on it say whether a call was
+/// ever made, and a watch may deliver them late.
 async fn settle(context: &Context, namespace: &Arc<str>, stored: &Stored) -> (Recovery, Diagnostics) {
     let Some(intent) = &stored.record.intent else { return (Recovery::Settled(stored.clone()), Vec::new()) };
     let now = context.engine.clock.now();
     let holder = context.holders.state(intent, now).await;
     match live_instance(context, namespace, &stored.record.address).await {
-        Ok(instance) => recover(&context.engine, stored, instance.as_ref(), holder).await,
+        Ok(instance) => execute::recover(&context.engine, stored, instance.as_ref(), holder).await,
         Err(error) => {
             let message = format!("an operation was cut off, and the Resource cannot be read to settle it: {error}");
-            let again = now.saturating_add(jiff::SignedDuration::from_secs(5)).unwrap_or(now);
-            (Recovery::Held(Held { reason: Reason::OperationInProgress, message }, Some(again)), Vec::new())
+            (held(now, READ_AGAIN, Reason::OperationInProgress, message), Vec::new())
         }
     }
 }
@@ -125,7 +61,7 @@ async fn live_instance(context: &Context, namespace: &str, address: &Address) ->
     let service_account = &context.default_service_account;
     let mut instance = load::from_api(&resource, service_account, &mut load::Interner::default());
     instance.address = address.clone();
-    // The marks of a family are there because of any of its instances; its index is what tells of this one.
+    // The marks of a family are there because of any of its instances; its index is what speaks of this one.
     if address.key != InstanceKey::None {
         let family = context.journal.secrets().get_family(namespace, &address.name, Patience::SHORT).await;
         let family = family.map_err(|failure| anyhow::anyhow!("{failure}"))?;
@@ -135,4 +71,30 @@ async fn live_instance(context: &Context, namespace: &str, address: &Address) ->
         }
     }
     Ok(Some(instance))
+}
+
+/// Moves records.
+pub(super) async fn carry_out_moves(context: Arc<Context>, mut request: MoveRequest) -> Happened {
+    let carried = AssertUnwindSafe(carry_out(&context, &mut request)).catch_unwind().await;
+    let lost = |_| {
+        let message = "the move failed by a fault of Purlin".to_owned();
+        let address = request.moves.first().map_or_else(|| Address::single(""), |one| one.from.clone());
+        Err(JournalError::Unavailable { address, message })
+    };
+    let outcome = carried.unwrap_or_else(lost);
+    Happened::Moved(Box::new(Moved { request, outcome }))
+}
+
+/// Between the two halves of a round both Resources are there, and so are the copies that belong to the old one: they
+/// are handed over before the server removes them with it.
+async fn carry_out(context: &Context, request: &mut MoveRequest) -> Result<(), JournalError> {
+    let (engine, journal) = (&context.engine, context.engine.journal.as_ref());
+    for round in rounds(&request.moves) {
+        execute::prepare(journal, &mut request.records, round).await?;
+        for one in round.iter().filter(|one| !one.back) {
+            execute::hand_over_copies(engine, &mut request.records, &one.to).await?;
+        }
+        execute::conclude(journal, &mut request.records, round).await?;
+    }
+    Ok(())
 }

@@ -12,11 +12,11 @@ use kube::runtime::watcher::{self, Config, watcher};
 use tokio::task::{AbortHandle, JoinSet};
 
 use super::{Pauses, Watch, version};
-use crate::controller::index::Event;
 use crate::controller::world::World;
 use crate::model::{Address, Reason, Stored};
 use crate::plan::Held;
 use crate::process::{Gate, Random};
+use crate::reconcile::index::Event;
 use crate::store::secrets::{
     Decoded, FIELD_SELECTOR, Failure, LABEL_SELECTOR, PartedHead, Patience, Secrets, decode, is_family,
 };
@@ -212,7 +212,7 @@ mod tests {
         let (secrets, _stop) = secrets(client);
         let record = large();
         secrets.put(&record, None, Patience::SHORT).await.unwrap();
-        let (world, mut opened) = World::new();
+        let (world, mut opened) = World::new(1, Arc::new(SystemRandom));
         let sink = Arc::new(Sink { world, serves: Box::new(|_| true) });
         let mut reader = Reader::new(sink, secrets, Arc::new(SystemRandom));
         let head = head(&server);
@@ -220,13 +220,13 @@ mod tests {
         server.lock().unwrap().faults = [Fault::Code(503); 60].into();
         reader.read(&head).await;
         let shared = opened.try_recv().unwrap();
-        let held = shared.index().unreadable()[&address].clone();
+        let held = shared.lock().index().unreadable()[&address].clone();
         assert_eq!(held.reason, Reason::RecordNotRead);
         assert!(!held.message.contains("backup"), "{}", held.message);
-        while !shared.index().unreadable().is_empty() {
+        while !shared.lock().index().unreadable().is_empty() {
             tokio::time::sleep(Duration::from_secs(1)).await;
         }
-        assert_eq!(*shared.index().records()[&address].record, record);
+        assert_eq!(*shared.lock().index().records()[&address].record, record);
     }
 
     #[tokio::test(start_paused = true)]
@@ -234,14 +234,14 @@ mod tests {
         let (server, client) = server();
         let (secrets, _stop) = secrets(client);
         secrets.put(&large(), None, Patience::SHORT).await.unwrap();
-        let (world, mut opened) = World::new();
+        let (world, mut opened) = World::new(1, Arc::new(SystemRandom));
         let sink = Arc::new(Sink { world, serves: Box::new(|_| true) });
         let mut reader = Reader::new(sink, secrets, Arc::new(SystemRandom));
         let head = head(&server);
         let (_, address) = whose(&head).unwrap();
         server.lock().unwrap().objects.retain(|path, _| !path.ends_with("-1"));
         reader.read(&head).await;
-        let held = opened.try_recv().unwrap().index().unreadable()[&address].clone();
+        let held = opened.try_recv().unwrap().lock().index().unreadable()[&address].clone();
         assert_eq!(held.reason, Reason::RecordUnreadable);
         assert!(held.message.contains("backup"), "{}", held.message);
     }

@@ -353,7 +353,7 @@ impl Index {
 
     /// Whoever works on the namespace begins once more: nothing is running but what `is_busy` names. What was parked of
     /// all others counts, and every name is looked at.
-    pub fn begin_anew(&mut self, is_busy: impl Fn(&Address) -> bool) {
+    pub fn begin_again(&mut self, is_busy: impl Fn(&Address) -> bool) {
         let (busy, free) = std::mem::take(&mut self.busy).into_iter().partition(|(address, _)| is_busy(address));
         self.busy = busy;
         let free: BTreeMap<Address, Parked> = free;
@@ -362,7 +362,7 @@ impl Index {
                 self.apply(event);
             }
         }
-        self.entries.values_mut().for_each(|entry| entry.status.begin_anew());
+        self.entries.values_mut().for_each(|entry| entry.status.begin_again());
         self.providers.touch();
         // Whoever followed the inputs is gone as well.
         self.inputs.forget();

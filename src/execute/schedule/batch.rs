@@ -6,9 +6,7 @@ use std::sync::Arc;
 use petgraph::graph::NodeIndex;
 
 use super::{Adoption, Known};
-use crate::driver::Warnings;
-use crate::execute::step::{StepScope, StepTask};
-use crate::execute::{Engine, Wishes};
+use crate::execute::step::{StepInput, StepScope};
 use crate::graph::{Finished, Outcome, Walk};
 use crate::load::{Config, Instance};
 use crate::model::{
@@ -23,7 +21,7 @@ pub(super) struct Batch {
     leftovers: BTreeMap<(Address, DeposedKey), Change>,
     prepared: BTreeMap<Address, Arc<Prepared>>,
     namespace: Value,
-    wishes: Wishes,
+    wishes: Arc<BTreeMap<Arc<str>, u64>>,
     walk: Walk,
     /// Steps that were running when the plan was made, and those that were not.
     running: BTreeMap<Step, NodeIndex>,
@@ -88,9 +86,9 @@ impl Batch {
         self.walk.graph().is_running(node)
     }
 
-    /// Whether a step may start: what gives something up needs a wish that still stands.
-    pub fn may_start(&self, step: &Step) -> bool {
-        !step.gives_up() || self.wishes.stands(&step.address.name)
+    /// The wish that a step was planned for.
+    pub fn wish(&self, step: &Step) -> Option<u64> {
+        self.wishes.get(&step.address.name).copied()
     }
 
     pub fn step(&self, node: NodeIndex) -> &Step {
@@ -167,12 +165,11 @@ impl Batch {
     }
 
     /// Everything the step needs, as it is now.
-    pub fn task(&mut self, engine: &Arc<Engine>, step: &Step, known: &Known<'_>) -> StepTask {
+    pub fn input(&mut self, step: &Step, known: &Known<'_>) -> StepInput {
         let instance = super::instance(&self.config, &step.address).cloned();
         let scope = instance.as_ref().map(|instance| self.scope_of(instance, known)).unwrap_or_default();
         let change = self.change(step);
-        StepTask {
-            engine: Arc::clone(engine),
+        StepInput {
             namespace: Arc::clone(&self.config.namespace),
             step: step.clone(),
             type_name: change.map_or_else(|| Arc::from(""), |change| Arc::clone(&change.type_name)),
@@ -181,9 +178,7 @@ impl Batch {
             stored: known.records.get(&step.address).cloned(),
             prepared: self.prepared.get(&step.address).cloned(),
             scope,
-            wishes: self.wishes.clone(),
-            notes: std::sync::Mutex::default(),
-            warnings: Warnings::default(),
+            wish: self.wish(step),
         }
     }
 

@@ -3,13 +3,11 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use tokio::time::Instant;
-
-use super::NamespaceTask;
+use super::Reconciler;
+use super::debounce::Sleep;
 use super::planning::Part;
-use crate::controller::settle::Sleep;
+use super::time::Time;
 use crate::load;
-use crate::model::of_name;
 
 /// How many names one planning covers at most (a component is never split): planning many components together costs
 /// less than each alone, and a slow driver should not keep all the others waiting. For the same reason only components
@@ -17,6 +15,7 @@ use crate::model::of_name;
 const PLANNED_TOGETHER: usize = 256;
 
 /// What one planning is about.
+#[derive(Debug)]
 pub(super) struct Scope {
     pub(super) names: BTreeSet<Arc<str>>,
     /// The components that `names` fall into.
@@ -25,40 +24,43 @@ pub(super) struct Scope {
     pub(super) asks_providers: bool,
 }
 
-impl NamespaceTask {
-    /// Starts planning of what is due; gives the time at which more will be.
-    pub(super) fn plan_due(&mut self, now: Instant) -> Option<Instant> {
-        if let Some(Sleep { until }) = self.settle.sleeps(now) {
+impl Reconciler {
+    /// Starts planning of what is due; returns the time at which more will be.
+    pub(super) fn plan_due(&mut self) -> Option<Time> {
+        let now = self.now.time;
+        if let Some(Sleep { until }) = self.planning.debounce.sleeps(now) {
             return until;
         }
-        let mut waiting = self.settle.due(now);
+        let mut waiting = self.planning.debounce.due(now);
         // What a plan covers that only waits for quiet is planned again when something is new, and not before.
-        let covered = |name: &Arc<str>| self.deferred.iter().any(|deferred| self.waits_for_quiet(&deferred.part, name));
-        waiting.retain(|name| !covered(name));
-        while let Some(scope) = self.next_scope(&mut waiting, now) {
-            self.start_planning(scope, now);
+        let deferred = &self.planning.deferred;
+        waiting.retain(|name| !deferred.iter().any(|deferred| self.waits_for_quiet(&deferred.part, name)));
+        while let Some(scope) = self.next_scope(&mut waiting) {
+            self.start_planning(scope);
         }
-        self.settle.sleep(now)
+        self.planning.debounce.sleep(now)
     }
 
     fn waits_for_quiet(&self, part: &Part, name: &Arc<str>) -> bool {
-        part.names.contains(name) && !part.names.iter().any(|name| self.settle.touched_after(name, part.began))
+        let newer = |name: &Arc<str>| self.planning.debounce.touched_after(name, part.began);
+        part.names.contains(name) && !part.names.iter().any(newer)
     }
 
     /// Takes whole components off `waiting`, as many as may be planned together. A component that is being planned, or
-    /// rests, stays on the list of the settle window, and its turn comes after that.
-    fn next_scope(&mut self, waiting: &mut BTreeSet<Arc<str>>, now: Instant) -> Option<Scope> {
+    /// rests, stays on the list of the debounce, and its turn comes after that.
+    fn next_scope(&mut self, waiting: &mut BTreeSet<Arc<str>>) -> Option<Scope> {
         let mut scope = Scope { names: BTreeSet::new(), components: Vec::new(), asks_providers: false };
         let mut providers = None;
         let mut others = BTreeSet::new();
         while scope.names.len() < PLANNED_TOGETHER
             && let Some(name) = waiting.pop_first()
         {
-            if [&self.in_planning, &self.moving, &self.joining].iter().any(|busy| busy.contains(&name)) {
+            if [&self.planning.under_way, &self.moving, &self.planning.joining].iter().any(|busy| busy.contains(&name))
+            {
                 continue;
             }
             let component = self.whole_component(name.clone());
-            if self.is_put_off(&component, now) {
+            if self.is_put_off(&component) {
                 component.iter().for_each(|name| _ = waiting.remove(name));
                 continue;
             }
@@ -77,24 +79,25 @@ impl NamespaceTask {
     }
 
     /// Whether a component is being planned, or rests. What has joined it since waits with it.
-    fn is_put_off(&mut self, component: &BTreeSet<Arc<str>>, now: Instant) -> bool {
-        if !component.is_disjoint(&self.in_planning) || !component.is_disjoint(&self.moving) {
-            self.joining.extend(component.iter().cloned());
+    fn is_put_off(&mut self, component: &BTreeSet<Arc<str>>) -> bool {
+        let planning = &mut self.planning;
+        if !component.is_disjoint(&planning.under_way) || !component.is_disjoint(&self.moving) {
+            planning.joining.extend(component.iter().cloned());
             return true;
         }
-        let Some(until) = self.settle.rests(component, now) else { return false };
-        self.settle.rest_until(component, until);
+        let Some(until) = planning.debounce.rests(component, self.now.time) else { return false };
+        planning.debounce.rest_until(component, until);
         true
     }
 
-    /// The settings of providers that the objects of some names are, or were, managed under, by name.
+    /// The provider configurations that the objects of some names are, or were, managed under, by name.
     fn providers_of(&self, names: &BTreeSet<Arc<str>>) -> BTreeSet<Arc<str>> {
-        let index = self.shared.index();
+        let index = &self.index;
         let mut all = BTreeSet::new();
         for name in names {
             let wanted = index.instance(name).filter(|wanted| !load::BUILT_IN.contains(&&*wanted.type_name));
             all.extend(wanted.map(|wanted| load::config_name(&wanted)));
-            for (_, stored) in of_name(self.run.records(), name) {
+            for (_, stored) in self.recorded(name) {
                 let objects = stored.record.current.iter().chain(stored.record.deposed.values());
                 all.extend(objects.filter_map(|object| Some(object.provider.as_ref()?.name.clone())));
             }
@@ -104,11 +107,11 @@ impl NamespaceTask {
 
     /// The component as of now, with all that a plan under way has joined to it.
     fn whole_component(&self, name: Arc<str>) -> BTreeSet<Arc<str>> {
-        let index = self.shared.index();
+        let index = &self.index;
         let mut names = index.component([name]);
         loop {
-            let addresses = self.addresses(&index, &names);
-            let touching = self.run.touching(&addresses);
+            let addresses = self.addresses(&names);
+            let touching = self.schedule.touching(&addresses);
             let more: BTreeSet<Arc<str>> = touching.into_iter().map(|address| address.name).collect();
             if more.is_subset(&names) {
                 return names;

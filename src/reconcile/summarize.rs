@@ -15,7 +15,6 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::index::Published;
-use super::metrics::ObjectState;
 use crate::api::conditions::{ConditionType, condition, merge};
 use crate::api::{Deposed, EffectiveLifecycle, Pending, ResourceStatus};
 use crate::load::Instance;
@@ -34,6 +33,37 @@ pub const STATUS_LIMIT: usize = 16 * 1024;
 const MESSAGE_LIMIT: usize = 1024;
 /// How many attributes and steps a list in `pending` names.
 const LIST_LIMIT: usize = 20;
+
+/// The state of an object, for the gauge that counts them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ObjectState {
+    /// As its Resource describes it.
+    Ready,
+    /// A change is under way or will start by itself.
+    Progressing,
+    /// It needs a change of its Resource or of something else.
+    Stalled,
+    /// Suspended.
+    Suspended,
+    /// Being destroyed.
+    Deleting,
+}
+
+impl ObjectState {
+    /// All states.
+    pub const ALL: [Self; 5] = [Self::Ready, Self::Progressing, Self::Stalled, Self::Suspended, Self::Deleting];
+
+    /// As a label.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Ready => "ready",
+            Self::Progressing => "progressing",
+            Self::Stalled => "stalled",
+            Self::Suspended => "suspended",
+            Self::Deleting => "deleting",
+        }
+    }
+}
 
 /// How far a step is.
 #[derive(Clone, Debug, PartialEq, Eq)]

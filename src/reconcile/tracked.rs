@@ -1,14 +1,14 @@
-//! What a namespace's task remembers of each object between plans.
+//! What is remembered of each object between plans.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::time::Instant;
+use super::time::Time;
 
-use super::pace::Pace;
-use crate::controller::retry;
-use crate::controller::summarize::{StepState, Steps};
+use super::drift_backoff::Pace;
+use super::retry;
+use super::summarize::{StepState, Steps};
 use crate::load::{DriftAction, Instance};
 use crate::model::{Action, Address, Change, Reason, Step};
 use crate::plan::{EffectiveLifecycle, Held};
@@ -46,12 +46,12 @@ pub(super) struct Tracked {
     pub(super) failures: u32,
     pub(super) hold: Option<Hold>,
     /// When to plan it again though nothing happens.
-    pub(super) retry_at: Option<Instant>,
+    pub(super) retry_at: Option<Time>,
     /// When to read it again, and the interval that was drawn from.
-    pub(super) read_at: Option<Instant>,
+    pub(super) read_at: Option<Time>,
     pub(super) read_interval: Duration,
     /// When to look at what somebody else has done to it.
-    pub(super) noticed_at: Option<Instant>,
+    pub(super) noticed_at: Option<Time>,
     /// How soon that is, since it may happen again and again.
     pub(super) pace: Pace,
     /// By the driver of which type its object is watched.
@@ -65,7 +65,7 @@ pub(super) struct Tracked {
 /// When a step was begun, for which wish, and what was known of all that its object depends on: its shared fingerprint.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Begun {
-    pub(super) at: Instant,
+    pub(super) at: Time,
     pub(super) wish: u64,
     pub(super) situation: u64,
 }
@@ -75,7 +75,7 @@ pub(super) struct Begun {
 pub(super) struct Hold {
     pub(super) held: Held,
     /// `None`: until something changes.
-    pub(super) until: Option<Instant>,
+    pub(super) until: Option<Time>,
     /// The hold is about this situation; another one deserves another attempt.
     pub(super) fingerprint: u64,
 }
@@ -83,7 +83,7 @@ pub(super) struct Hold {
 impl Tracked {
     /// Sets the time of the next reading, when there is a new one: after a reading, and when the interval has changed.
     /// The first one falls anywhere in the interval, so that what started together is not read together.
-    pub(super) fn read_again(&mut self, was_read: bool, now: Instant, random: u64) -> bool {
+    pub(super) fn read_again(&mut self, was_read: bool, now: Time, random: u64) -> bool {
         let wanted = self.instance.as_ref().filter(|instance| instance.is_wanted());
         // What it publishes is looked at in any case.
         let looks = |i: &&Arc<Instance>| i.drift.action != DriftAction::Ignore || !i.publish.is_empty();
@@ -204,7 +204,7 @@ impl Tracked {
     }
 
     /// Why it must be left alone now; lets go of a hold that is over.
-    pub(super) fn held(&mut self, fingerprint: u64, now: Instant) -> Option<Held> {
+    pub(super) fn held(&mut self, fingerprint: u64, now: Time) -> Option<Held> {
         let hold = self.hold.as_ref()?;
         if hold.fingerprint != fingerprint {
             self.hold = None;
@@ -224,7 +224,7 @@ mod tests {
     use super::*;
     use crate::model::Reason;
 
-    fn held(until: Option<Instant>) -> Tracked {
+    fn held(until: Option<Time>) -> Tracked {
         let held = Held { reason: Reason::OperationFailed, message: "no".into() };
         Tracked { hold: Some(Hold { held, until, fingerprint: 7 }), failures: 3, ..Tracked::default() }
     }
@@ -252,7 +252,7 @@ mod tests {
 
     #[test]
     fn readings_come_once_an_interval_and_follow_a_new_one() {
-        let (now, hour, minute) = (Instant::now(), Duration::from_hours(1), Duration::from_mins(1));
+        let (now, hour, minute) = (Time::default(), Duration::from_hours(1), Duration::from_mins(1));
         let mut tracked = Tracked { instance: Some(reading(DriftAction::Correct, hour)), ..Tracked::default() };
         assert!(tracked.read_again(false, now, 5_000));
         assert_eq!(tracked.read_at, Some(now + hour / 2), "the first one anywhere in the interval");
@@ -268,7 +268,7 @@ mod tests {
 
     #[test]
     fn a_hold_ends_by_time_and_keeps_count() {
-        let now = Instant::now();
+        let now = Time::default();
         let mut tracked = held(Some(now + Duration::from_secs(4)));
         assert!(tracked.held(7, now).is_some());
         assert!(tracked.held(7, now + Duration::from_secs(4)).is_none());
@@ -278,8 +278,8 @@ mod tests {
     #[test]
     fn a_change_ends_a_hold_and_starts_the_count_anew() {
         let mut tracked = held(None);
-        assert!(tracked.held(7, Instant::now()).is_some(), "a terminal error waits for a change");
-        assert!(tracked.held(8, Instant::now()).is_none());
+        assert!(tracked.held(7, Time::default()).is_some(), "a terminal error waits for a change");
+        assert!(tracked.held(8, Time::default()).is_none());
         assert_eq!(tracked.failures, 0);
     }
 }

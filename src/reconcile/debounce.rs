@@ -1,4 +1,4 @@
-//! The settle window: how long changes are gathered before they are acted on. Pure: the time comes in.
+//! The debounce: how long changes are gathered before they are acted on. Pure: the time comes in.
 //!
 //! Most changes start at once; events are gathered for a moment only, so that one `kubectl apply` of many objects is
 //! planned in few plans. What destroys something waits until its component is quiet, since the object that still
@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::time::Instant;
+use super::time::Time;
 
 /// How long events are gathered before planning: the time in which the watch delivers what one request changed.
 const GATHER: Duration = Duration::from_millis(10);
@@ -27,32 +27,32 @@ const LONGEST_REST: Duration = Duration::from_millis(500);
 /// When a name was touched since it was last planned.
 #[derive(Clone, Copy, Debug)]
 struct Touched {
-    first: Instant,
-    last: Instant,
+    first: Time,
+    last: Time,
     /// The first change that a plan which is being made does not know of.
-    newer: Option<Instant>,
+    newer: Option<Time>,
 }
 
 /// A time in which nothing becomes due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sleep {
     /// `None`: as long as nothing happens.
-    pub until: Option<Instant>,
+    pub until: Option<Time>,
 }
 
 /// The names that changed and were not acted on yet.
 #[derive(Debug, Default)]
-pub struct Settle {
+pub struct Debounce {
     touched: BTreeMap<Arc<str>, Touched>,
     /// Until when names are not planned again.
-    resting: BTreeMap<Arc<str>, Instant>,
+    resting: BTreeMap<Arc<str>, Time>,
     /// Whoever looked last found nothing more to plan.
     asleep: Option<Sleep>,
 }
 
-impl Settle {
+impl Debounce {
     /// Something about the name has changed.
-    pub fn touch(&mut self, name: &Arc<str>, now: Instant) {
+    pub fn touch(&mut self, name: &Arc<str>, now: Time) {
         let touched = self.touched.entry(name.clone()).or_insert(Touched { first: now, last: now, newer: None });
         touched.last = now;
         touched.newer.get_or_insert(now);
@@ -69,20 +69,20 @@ impl Settle {
     }
 
     /// Takes a name off the list, unless it was touched again after `seen`: what happened until then is acted on.
-    pub fn clear(&mut self, name: &str, seen: Instant) {
+    pub fn clear(&mut self, name: &str, seen: Time) {
         if self.touched.get(name).is_some_and(|touched| touched.last <= seen) {
             self.touched.remove(name);
         }
     }
 
     /// Whether the name was touched after `seen`.
-    pub fn touched_after(&self, name: &str, seen: Instant) -> bool {
+    pub fn touched_after(&self, name: &str, seen: Time) -> bool {
         self.touched.get(name).is_some_and(|touched| touched.last > seen)
     }
 
     /// Whether a plan for these names has waited as long as it may for others to come to rest: since the first change
     /// that it does not know of.
-    pub fn out_of_patience<'a>(&'a self, names: impl Iterator<Item = &'a Arc<str>>, now: Instant) -> bool {
+    pub fn out_of_patience<'a>(&'a self, names: impl Iterator<Item = &'a Arc<str>>, now: Time) -> bool {
         names.filter_map(|name| self.touched.get(name)?.newer).any(|newer| newer + PATIENCE <= now)
     }
 
@@ -96,13 +96,8 @@ impl Settle {
         self.touched.len()
     }
 
-    /// Whether nothing waits.
-    pub fn is_empty(&self) -> bool {
-        self.touched.is_empty()
-    }
-
     /// A component whose planning took that long begins to rest.
-    pub fn rest(&mut self, component: &BTreeSet<Arc<str>>, took: Duration, now: Instant) {
+    pub fn rest(&mut self, component: &BTreeSet<Arc<str>>, took: Duration, now: Time) {
         let rest = took.saturating_mul(REST).min(LONGEST_REST);
         if rest > GATHER {
             self.rest_until(component, now + rest);
@@ -110,12 +105,12 @@ impl Settle {
     }
 
     /// Names rest until then: those that have joined a component that rests.
-    pub fn rest_until(&mut self, names: &BTreeSet<Arc<str>>, until: Instant) {
+    pub fn rest_until(&mut self, names: &BTreeSet<Arc<str>>, until: Time) {
         self.resting.extend(names.iter().map(|name| (name.clone(), until)));
     }
 
     /// Until when any of the names rests, if any does.
-    pub fn rests(&self, names: &BTreeSet<Arc<str>>, now: Instant) -> Option<Instant> {
+    pub fn rests(&self, names: &BTreeSet<Arc<str>>, now: Time) -> Option<Time> {
         if self.resting.is_empty() {
             return None;
         }
@@ -125,7 +120,7 @@ impl Settle {
     /// All that may be planned now is being planned, or waits for something other than time. Nobody needs to look again
     /// before another name is due, which it gives, or is touched, or [`Self::wake`] is called: thousands of names may
     /// wait, and each step that ends has somebody look.
-    pub fn sleep(&mut self, now: Instant) -> Option<Instant> {
+    pub fn sleep(&mut self, now: Time) -> Option<Time> {
         let own = self.touched.keys().filter_map(|name| self.due_at(name));
         let until = own.filter(|at| *at > now).min();
         self.asleep = Some(Sleep { until });
@@ -138,23 +133,23 @@ impl Settle {
     }
 
     /// The time in which nobody needs to look, if it is not over.
-    pub fn sleeps(&self, now: Instant) -> Option<Sleep> {
+    pub fn sleeps(&self, now: Time) -> Option<Sleep> {
         self.asleep.filter(|sleep| sleep.until.is_none_or(|until| until > now))
     }
 
     /// The names that may be planned now.
-    pub fn due(&mut self, now: Instant) -> BTreeSet<Arc<str>> {
+    pub fn due(&mut self, now: Time) -> BTreeSet<Arc<str>> {
         self.resting.retain(|_, until| *until > now);
         self.touched.keys().filter(|name| self.due_at(name) <= Some(now)).cloned().collect()
     }
 
-    fn due_at(&self, name: &str) -> Option<Instant> {
+    fn due_at(&self, name: &str) -> Option<Time> {
         let gathered = self.touched.get(name)?.first + GATHER;
         Some(self.resting.get(name).map_or(gathered, |rested| gathered.max(*rested)))
     }
 
     /// When a plan over these names may destroy something.
-    pub fn may_destroy_at<'a>(&'a self, names: impl Iterator<Item = &'a Arc<str>>) -> Option<Instant> {
+    pub fn may_destroy_at<'a>(&'a self, names: impl Iterator<Item = &'a Arc<str>>) -> Option<Time> {
         let touched = names.filter_map(|name| self.touched.get(name)).copied();
         let span = touched.reduce(|a, b| Touched {
             first: a.first.min(b.first),
@@ -175,67 +170,70 @@ mod tests {
 
     #[test]
     fn creates_start_after_ten_milliseconds_however_busy_it_is() {
-        let (mut settle, start, name) = (Settle::default(), Instant::now(), Arc::from("a"));
+        let (mut debounce, start, name) = (Debounce::default(), Time::default(), Arc::from("a"));
         for at in 0..10 {
-            settle.touch(&name, start + ms(at));
+            debounce.touch(&name, start + ms(at));
         }
-        assert_eq!((settle.due(start + ms(9)).len(), settle.sleep(start + ms(9))), (0, Some(start + ms(10))));
-        assert_eq!((settle.due(start + ms(10)).contains(&name), settle.sleep(start + ms(10))), (true, None));
-        assert_eq!(settle.sleeps(start + ms(500)), Some(Sleep { until: None }), "it is being planned");
-        settle.wake();
-        assert_eq!(settle.sleeps(start + ms(500)), None, "that is over, and it was touched meanwhile");
+        assert_eq!((debounce.due(start + ms(9)).len(), debounce.sleep(start + ms(9))), (0, Some(start + ms(10))));
+        assert_eq!((debounce.due(start + ms(10)).contains(&name), debounce.sleep(start + ms(10))), (true, None));
+        assert_eq!(debounce.sleeps(start + ms(500)), Some(Sleep { until: None }), "it is being planned");
+        debounce.wake();
+        assert_eq!(debounce.sleeps(start + ms(500)), None, "that is over, and it was touched meanwhile");
     }
 
     #[test]
     fn a_component_rests_longer_than_it_was_planned_and_so_does_what_joins_it() {
-        let (mut settle, start) = (Settle::default(), Instant::now());
+        let (mut debounce, start) = (Debounce::default(), Time::default());
         let (a, b, c): (Arc<str>, Arc<str>, Arc<str>) = (Arc::from("a"), Arc::from("b"), Arc::from("c"));
-        settle.rest(&[a.clone(), b.clone()].into(), ms(40), start);
-        settle.rest(&[c.clone()].into(), ms(2), start);
+        debounce.rest(&[a.clone(), b.clone()].into(), ms(40), start);
+        debounce.rest(&[c.clone()].into(), ms(2), start);
         for name in [&a, &c] {
-            settle.touch(name, start);
+            debounce.touch(name, start);
         }
         assert_eq!(
-            settle.due(start + ms(10)),
+            debounce.due(start + ms(10)),
             [c.clone()].into(),
             "what was planned in no time is planned again at once"
         );
         let rested = Some(start + ms(120));
-        assert_eq!(settle.sleep(start + ms(10)), rested);
-        assert_eq!(settle.sleeps(start + ms(119)), Some(Sleep { until: rested }));
-        assert_eq!(settle.sleeps(start + ms(120)), None);
-        let until = settle.rests(&[c.clone(), b].into(), start + ms(10));
+        assert_eq!(debounce.sleep(start + ms(10)), rested);
+        assert_eq!(debounce.sleeps(start + ms(119)), Some(Sleep { until: rested }));
+        assert_eq!(debounce.sleeps(start + ms(120)), None);
+        let until = debounce.rests(&[c.clone(), b].into(), start + ms(10));
         assert_eq!(until, Some(start + ms(120)), "a new name is found to belong to the component");
-        settle.rest_until(&[c.clone()].into(), start + ms(120));
-        assert!(settle.due(start + ms(119)).is_empty());
-        assert_eq!(settle.due(start + ms(120)), [a.clone(), c].into());
-        assert_eq!(settle.rests(&[a.clone()].into(), start + ms(120)), None);
+        debounce.rest_until(&[c.clone()].into(), start + ms(120));
+        assert!(debounce.due(start + ms(119)).is_empty());
+        assert_eq!(debounce.due(start + ms(120)), [a.clone(), c].into());
+        assert_eq!(debounce.rests(&[a.clone()].into(), start + ms(120)), None);
         // Whoever was asked took a minute; a change is acted on within a second all the same.
-        settle.rest(&[a].into(), Duration::from_mins(1), start);
-        assert_eq!(settle.due(start + ms(500)).len(), 2);
+        debounce.rest(&[a].into(), Duration::from_mins(1), start);
+        assert_eq!(debounce.due(start + ms(500)).len(), 2);
     }
 
     #[test]
     fn destroys_wait_for_a_quiet_component_but_no_longer_than_a_second() {
-        let (mut settle, start) = (Settle::default(), Instant::now());
+        let (mut debounce, start) = (Debounce::default(), Time::default());
         let (a, b): (Arc<str>, Arc<str>) = (Arc::from("a"), Arc::from("b"));
-        settle.touch(&a, start);
-        assert_eq!(settle.may_destroy_at([&a, &b].into_iter()), Some(start + ms(100)));
-        settle.touch(&b, start + ms(60));
-        assert_eq!(settle.may_destroy_at([&a, &b].into_iter()), Some(start + ms(160)));
+        debounce.touch(&a, start);
+        assert_eq!(debounce.may_destroy_at([&a, &b].into_iter()), Some(start + ms(100)));
+        debounce.touch(&b, start + ms(60));
+        assert_eq!(debounce.may_destroy_at([&a, &b].into_iter()), Some(start + ms(160)));
         for at in (100..2000).step_by(50) {
-            settle.touch(&b, start + ms(at));
+            debounce.touch(&b, start + ms(at));
         }
-        assert_eq!(settle.may_destroy_at([&a, &b].into_iter()), Some(start + ms(1000)));
-        assert!(settle.out_of_patience([&b].into_iter(), start + ms(1060)));
-        settle.begin(&[a.clone(), b.clone()].into());
-        assert!(!settle.out_of_patience([&b].into_iter(), start + ms(9999)), "the plan that is made knows of all that");
-        settle.clear("a", start);
-        settle.clear("b", start + ms(200));
-        assert_eq!(settle.len(), 1);
-        assert!(settle.touched_after("b", start + ms(200)), "it was touched again since");
-        settle.clear("b", start + ms(2000));
-        assert_eq!(settle.may_destroy_at([&a, &b].into_iter()), None);
-        assert!(settle.is_empty() && !settle.contains("a"));
+        assert_eq!(debounce.may_destroy_at([&a, &b].into_iter()), Some(start + ms(1000)));
+        assert!(debounce.out_of_patience([&b].into_iter(), start + ms(1060)));
+        debounce.begin(&[a.clone(), b.clone()].into());
+        assert!(
+            !debounce.out_of_patience([&b].into_iter(), start + ms(9999)),
+            "the plan that is made knows of all that"
+        );
+        debounce.clear("a", start);
+        debounce.clear("b", start + ms(200));
+        assert_eq!(debounce.len(), 1);
+        assert!(debounce.touched_after("b", start + ms(200)), "it was touched again since");
+        debounce.clear("b", start + ms(2000));
+        assert_eq!(debounce.may_destroy_at([&a, &b].into_iter()), None);
+        assert!(debounce.len() == 0 && !debounce.contains("a"));
     }
 }

@@ -5,9 +5,9 @@
 
 use std::time::Duration;
 
-use tokio::time::Instant;
+use super::time::Time;
 
-use crate::controller::retry;
+use super::retry;
 
 /// So many changes are looked at without delay: a person at work makes a few.
 const AT_ONCE: u32 = 3;
@@ -22,12 +22,12 @@ pub(super) struct Pace {
     changes: u32,
     corrections: u32,
     /// When the last change was, or will be, looked at.
-    last: Option<Instant>,
+    last: Option<Time>,
 }
 
 impl Pace {
     /// A change was noticed: how long to wait before it is looked at.
-    pub(super) fn noticed(&mut self, now: Instant, random: u64) -> Duration {
+    pub(super) fn noticed(&mut self, now: Time, random: u64) -> Duration {
         self.forget_calm(now);
         self.changes = self.changes.saturating_add(1);
         let wait = match self.changes.saturating_sub(AT_ONCE) {
@@ -39,14 +39,14 @@ impl Pace {
     }
 
     /// A change is set right: whether it is worth telling that this does not end.
-    pub(super) fn corrected(&mut self, now: Instant) -> bool {
+    pub(super) fn corrected(&mut self, now: Time) -> bool {
         self.forget_calm(now);
         self.last = self.last.max(Some(now));
         self.corrections = self.corrections.saturating_add(1);
         self.corrections == CONTESTED
     }
 
-    fn forget_calm(&mut self, now: Instant) {
+    fn forget_calm(&mut self, now: Time) {
         if self.last.is_some_and(|last| last + CALM <= now) {
             *self = Self::default();
         }
@@ -59,11 +59,11 @@ mod tests {
 
     #[test]
     fn whoever_goes_on_is_answered_ever_more_slowly_until_it_is_calm() {
-        let (mut pace, mut now) = (Pace::default(), Instant::now());
+        let (mut pace, mut now) = (Pace::default(), Time::default());
         let mut waits = Vec::new();
         for _ in 0..14 {
             let wait = pace.noticed(now, 1000);
-            now += wait;
+            now = now + wait;
             waits.push(wait.as_secs());
         }
         assert_eq!(waits, [0, 0, 0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300]);
@@ -72,7 +72,7 @@ mod tests {
 
     #[test]
     fn a_contest_is_told_once() {
-        let (mut pace, now) = (Pace::default(), Instant::now());
+        let (mut pace, now) = (Pace::default(), Time::default());
         let told: Vec<bool> = (0..8).map(|_| pace.corrected(now)).collect();
         assert_eq!(told, [false, false, false, false, true, false, false, false]);
         let told = (0..5).filter(|_| pace.corrected(now + CALM)).count();

@@ -64,7 +64,7 @@ impl KnownStatus {
     }
 
     /// Whoever wrote is gone: what the server showed last is what counts.
-    pub(super) fn begin_anew(&mut self) {
+    pub(super) fn begin_again(&mut self) {
         self.is_written = false;
         if let Some(seen) = self.seen.take() {
             self.observed(seen.0, seen.1);
@@ -107,7 +107,7 @@ mod tests {
         assert!(!status.written(1, Some(Version(22))), "ours came after it");
         status.publish(says(2));
         assert!(!status.observed(Version(25), says(9)));
-        status.begin_anew();
+        status.begin_again();
         assert_eq!(status.published().digest, 9);
     }
 }

@@ -1,8 +1,8 @@
 use std::sync::Arc;
 
 use super::*;
-use crate::controller::summarize::Steps;
 use crate::model::{DeposedKey, Operation, Record, RecordedObject, Step};
+use crate::reconcile::summarize::Steps;
 
 /// What one instance is like.
 #[derive(Clone)]

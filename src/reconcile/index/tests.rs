@@ -376,7 +376,7 @@ fn a_new_task_reads_inputs_anew() {
     index.apply(applied(reader("a", "one")));
     index.apply(holding(&[("one", "1")]));
     index.take_wanted_inputs();
-    index.begin_anew(|_| false);
+    index.begin_again(|_| false);
     assert_eq!(index.take_wanted_inputs(), Some(BTreeSet::from([input_key()])));
     assert_eq!(index.instance("a").unwrap().inputs.problems[0].reason, crate::model::Reason::Waiting);
 }

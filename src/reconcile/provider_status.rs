@@ -119,8 +119,8 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::controller::index::SettingsMeta;
     use crate::model::{ProviderUse, Version};
+    use crate::reconcile::index::SettingsMeta;
 
     fn view(settled: bool, deleting: bool, users: usize) -> SettingsView {
         let used = ProviderUse::of_cloud("s");

@@ -1,0 +1,169 @@
+//! The tasks that carry out what a schedule orders, of one namespace.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use futures::FutureExt;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::task::JoinSet;
+
+use super::failure::Failure;
+use super::places::{Full, Place, Places};
+use super::publish;
+use super::schedule::Order;
+use super::step::{Fate, StepEnd, StepInput, StepTask};
+use super::under_way::News;
+use crate::driver::Warnings;
+use crate::execute::{Engine, JournalError, Wishes};
+use crate::model::{Address, ProviderUse, Step, Stored};
+
+/// Something that was ordered has ended.
+#[derive(Debug)]
+pub enum Ended {
+    /// A step.
+    Step(Box<StepEnd>),
+    /// The removal of an empty record.
+    Swept(Address, Result<(), JournalError>),
+}
+
+impl Ended {
+    /// Whose step it was.
+    pub fn address(&self) -> &Address {
+        match self {
+            Self::Step(end) => &end.step.address,
+            Self::Swept(address, _) => address,
+        }
+    }
+}
+
+/// Something that workers report.
+#[derive(Debug)]
+pub enum Report {
+    /// What was ordered has ended.
+    Ended(Ended),
+    /// A step goes on and has something to say.
+    News(Step, News),
+    /// A place is free in a pool that was full.
+    PlaceFree,
+}
+
+/// Carries out orders.
+pub struct Workers {
+    engine: Arc<Engine>,
+    wishes: Wishes,
+    tasks: JoinSet<Ended>,
+    news: UnboundedReceiver<(Step, News)>,
+    to_us: UnboundedSender<(Step, News)>,
+    full: Full,
+}
+
+impl Workers {
+    /// Workers without an order.
+    pub fn new(engine: Arc<Engine>, wishes: Wishes) -> Self {
+        let (to_us, news) = unbounded_channel();
+        Self { engine, wishes, tasks: JoinSet::new(), news, to_us, full: Full::default() }
+    }
+
+    /// The surroundings of all steps.
+    pub fn engine(&self) -> &Arc<Engine> {
+        &self.engine
+    }
+
+    /// Begins to carry out an order.
+    pub fn carry_out(&mut self, order: Order) {
+        match order {
+            Order::Start(input, place) => self.start(*input, place),
+            Order::Sweep(base) => drop(self.tasks.spawn(sweep(Arc::clone(&self.engine), base))),
+        }
+    }
+
+    /// Whether nothing runs, and nothing waits for a place.
+    pub fn is_idle(&self) -> bool {
+        self.tasks.is_empty() && self.full.is_empty()
+    }
+
+    /// The next report; waits for ever when idle. Cancel safe.
+    pub async fn next(&mut self) -> Report {
+        tokio::select! {
+            // In this order, so that the same run goes the same way each time.
+            biased;
+            Some(ended) = self.tasks.join_next() => match ended {
+                Ok(ended) => Report::Ended(ended),
+                // Tasks catch their panics, and only the end of the process aborts them.
+                Err(error) => {
+                    tracing::error!(%error, "a task of a run was lost");
+                    Report::PlaceFree
+                }
+            },
+            Some((step, news)) = self.news.recv() => Report::News(step, news),
+            () = self.full.any_free() => {
+                self.full.clear();
+                Report::PlaceFree
+            }
+        }
+    }
+
+    /// Asks providers to give up the calls that run; they still answer, and that is recorded. Gives `false` when nobody
+    /// runs any that can be asked.
+    pub async fn hurry(&self) -> bool {
+        match self.engine.drivers.providers() {
+            Some(providers) => providers.stop().await,
+            None => false,
+        }
+    }
+
+    /// Forgets which pools were full: who asks for places next finds out.
+    pub fn forget_full(&mut self) {
+        self.full.clear();
+    }
+
+    fn start(&mut self, input: StepInput, place: Place) {
+        let step = input.step.clone();
+        let attendance = self.engine.under_way.begin(&input.namespace, &step, self.to_us.clone(), place);
+        let task = StepTask {
+            engine: Arc::clone(&self.engine),
+            wishes: self.wishes.clone(),
+            input,
+            notes: std::sync::Mutex::default(),
+            warnings: Warnings::default(),
+        };
+        self.tasks.spawn(async move {
+            let end = AssertUnwindSafe(task.run()).catch_unwind().await;
+            // A panic leaves the intent open, so the object is held until recovery has settled it.
+            let end = end.unwrap_or_else(|_| StepEnd {
+                step,
+                fate: Fate::Untouched,
+                failure: Some(Failure::internal("the step panicked; its outcome is settled by recovery")),
+                notes: Vec::new(),
+                warnings: Vec::new(),
+            });
+            // The places are given back here, not when the end is taken: whoever takes it may be planning, and wait for one.
+            drop(attendance);
+            Ended::Step(Box::new(end))
+        });
+    }
+}
+
+impl Places for Workers {
+    fn take(&mut self, type_name: &str, provider: Option<&ProviderUse>) -> Option<Place> {
+        self.full.take(&self.engine, type_name, provider)
+    }
+}
+
+/// Removes a record that holds nothing any more and that nobody wants: a first create that failed, or a replacement whose
+/// new object never came, before their Resource went.
+async fn sweep(engine: Arc<Engine>, base: Stored) -> Ended {
+    let (mut record, address) = (base.record.as_ref().clone(), base.record.address.clone());
+    let removed = async {
+        match publish::remove_all(&engine, &mut record).await {
+            Ok(()) => engine.journal.erase(base).await,
+            Err(Failure { message, .. }) => Err(JournalError::Unavailable { address: address.clone(), message }),
+        }
+    };
+    let swept = AssertUnwindSafe(removed).catch_unwind().await;
+    let panicked = |_| {
+        let message = "removing it failed by a fault of Purlin".to_owned();
+        Err(JournalError::Unavailable { address: address.clone(), message })
+    };
+    Ended::Swept(address.clone(), swept.unwrap_or_else(panicked))
+}
