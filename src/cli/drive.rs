@@ -52,7 +52,7 @@ pub async fn to_the_end(
 pub async fn obey(stop: Stop, run: &mut Run, console: Console) -> bool {
     match stop {
         Stop::InOrder => {
-            run.stop();
+            run.schedule.stop();
             console.notice(STOPPING);
             true
         }
@@ -93,5 +93,5 @@ fn tell(progress: &Progress, run: &Run, reporter: &mut Reporter, made: &mut BTre
     if matches!(progress.kind, ProgressKind::Finished) && !progress.step.operation.removes() {
         made.insert(progress.step.address.clone());
     }
-    reporter.event(progress, run.records());
+    reporter.event(progress, run.schedule.records());
 }

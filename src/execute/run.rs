@@ -1,17 +1,16 @@
 //! A run: a schedule together with the workers that carry it out. Owned and driven by one task.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::schedule::{Adoption, Schedule, Stale};
+use super::schedule::Schedule;
 use super::workers::{Report, Workers};
 use crate::execute::{Engine, Progress, Wishes};
-use crate::model::{Address, Recorded};
-use crate::plan::RunningStep;
+use crate::model::Recorded;
 
 /// Carries out plans whose wishes do not change meanwhile.
 pub struct Run {
-    schedule: Schedule,
+    /// What waits and what runs.
+    pub schedule: Schedule,
     workers: Workers,
 }
 
@@ -20,49 +19,6 @@ impl Run {
     pub fn new(engine: Arc<Engine>, records: Recorded) -> Self {
         let schedule = Schedule::new(engine.limits.per_namespace, records);
         Self { schedule, workers: Workers::new(engine, Wishes::default()) }
-    }
-
-    /// See [`Schedule::abandon`]. The journal is let go of.
-    pub fn abandon(self) {
-        self.schedule.abandon();
-    }
-
-    /// See [`Schedule::records`].
-    pub fn records(&self) -> &Recorded {
-        self.schedule.records()
-    }
-
-    /// See [`Schedule::records_mut`].
-    pub fn records_mut(&mut self) -> &mut Recorded {
-        self.schedule.records_mut()
-    }
-
-    /// See [`Schedule::touching`].
-    pub fn touching(&self, scope: &BTreeSet<Address>) -> BTreeSet<Address> {
-        self.schedule.touching(scope)
-    }
-
-    /// See [`Schedule::running`].
-    pub fn running(&self, is_concerned: impl Fn(&Address) -> bool) -> Vec<RunningStep> {
-        self.schedule.running(is_concerned)
-    }
-
-    /// See [`Schedule::adopt`].
-    ///
-    /// # Errors
-    /// `Stale` when a step has ended since the plan was made; nothing is changed then.
-    pub fn adopt(&mut self, adoption: Adoption) -> Result<(), Stale> {
-        self.schedule.adopt(adoption)
-    }
-
-    /// See [`Schedule::stop`].
-    pub fn stop(&mut self) {
-        self.schedule.stop();
-    }
-
-    /// See [`Workers::hurry`].
-    pub async fn hurry(&self) -> bool {
-        self.workers.hurry().await
     }
 
     /// The next thing that happened; `None` once nothing runs and nothing can start. Cancel safe: a dropped call
@@ -88,5 +44,11 @@ impl Run {
                 Report::PlaceFree => {}
             }
         }
+    }
+
+    /// Asks providers to give up the calls that run; they still answer, and that is recorded. Returns `false` when no
+    /// provider runs any that could be asked.
+    pub async fn hurry(&self) -> bool {
+        self.workers.hurry().await
     }
 }

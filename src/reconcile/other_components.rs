@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::Reconciler;
+use super::tracked::Tracked;
 use crate::load::Instance;
 use crate::model::Address;
 use crate::plan::{Elsewhere, PendingImport};
@@ -37,7 +38,7 @@ impl Reconciler {
         });
         let imports = imports.filter_map(|instance| {
             let address = instance.address.clone();
-            let is_open = self.objects.get(&address).is_some_and(|tracked| tracked.is_open());
+            let is_open = self.objects.get(&address).is_some_and(Tracked::is_open);
             let begun = is_open || self.planning.under_way.contains(&address.name);
             let (type_name, request) = (instance.type_name.clone(), instance.import.clone()?);
             Some(PendingImport { address, type_name, request, begun })

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::planning::{Adopted, CRD_AGAIN, Part};
 use super::summarize::{Note, StepState, finished};
 use super::time::Time;
-use super::tracked::{Begun, Hold};
+use super::tracked::{Begun, Hold, Tracked};
 use super::{About, Command, Reconciler, retry};
 use crate::execute::{HookNote, ProgressKind};
 use crate::load::Instance;
@@ -128,7 +128,7 @@ impl Reconciler {
         self.resources.changed.insert(address.name.clone());
         let tracked = self.objects.get(address);
         let is_over = tracked.is_none_or(|tracked| tracked.is_over(step));
-        if !tracked.is_some_and(|tracked| tracked.is_open()) {
+        if !tracked.is_some_and(Tracked::is_open) {
             self.tidy(address);
         }
         if is_over {

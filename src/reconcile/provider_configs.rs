@@ -78,7 +78,7 @@ impl Reconciler {
             // The inputs are just being read. What was known of them a moment ago stands.
             return;
         }
-        if let Some(used) = known.to_try(&view, self.now.time) {
+        if let Some(used) = known.next_trial(&view, self.now.time) {
             self.commands.push(Command::TryProvider(view.name.clone(), used));
         }
         if known.is_written {
@@ -143,7 +143,7 @@ impl ProviderConfigs {
 
 impl Known {
     /// The configuration that the provider is to be tried with now, if it is to be tried.
-    fn to_try(&mut self, view: &SettingsView, now: Time) -> Option<Arc<ProviderUse>> {
+    fn next_trial(&mut self, view: &SettingsView, now: Time) -> Option<Arc<ProviderUse>> {
         let wanted = view.settled.as_ref().ok();
         if let Some(message) = self.accepted.take() {
             self.tried = wanted.cloned();

@@ -51,13 +51,15 @@ impl Process {
         let mut run = Run::new(Arc::clone(&self.engine), recorded);
         let options = PlanOptions { seed: 1, refresh: Refresh::All, ..PlanOptions::default() };
         let config = Arc::new(loaded.config);
-        let planned = execute::plan(&self.engine, &config, run.records(), &options, &mut Memo::default()).await;
-        let (graph, _) = graph::build(&planned.plan, &planned.config, run.records(), &[]);
-        let scope: BTreeSet<Address> = planned.config.instances.keys().chain(run.records().keys()).cloned().collect();
+        let planned =
+            execute::plan(&self.engine, &config, run.schedule.records(), &options, &mut Memo::default()).await;
+        let (graph, _) = graph::build(&planned.plan, &planned.config, run.schedule.records(), &[]);
+        let scope: BTreeSet<Address> =
+            planned.config.instances.keys().chain(run.schedule.records().keys()).cloned().collect();
         let (config, plan) = (planned.config, planned.plan);
-        let (namespace, wishes) = (loaded.namespace, execute::Wishes::default());
+        let (namespace, wishes) = (loaded.namespace, Arc::default());
         let adoption = Adoption { scope, config, plan, graph, namespace, running: Vec::new(), wishes };
-        run.adopt(adoption).unwrap();
+        run.schedule.adopt(adoption).unwrap();
         run
     }
 

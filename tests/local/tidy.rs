@@ -20,9 +20,23 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("driver", &["model", "process", "cty", "plugin", "install"]),
     ("execute", &["model", "api", "load", "plan", "graph", "process", "plugin", "driver"]),
     ("store", &["model", "api", "process", "execute"]),
+    ("reconcile", &["model", "api", "load", "plan", "graph", "execute", "store"]),
     (
         "controller",
-        &["model", "api", "load", "plan", "graph", "process", "plugin", "install", "driver", "execute", "store"],
+        &[
+            "model",
+            "api",
+            "load",
+            "plan",
+            "graph",
+            "process",
+            "plugin",
+            "install",
+            "driver",
+            "execute",
+            "store",
+            "reconcile",
+        ],
     ),
     (
         "cli",
@@ -39,13 +53,14 @@ const LAYERS: &[(&str, &[&str])] = &[
             "driver",
             "execute",
             "store",
+            "reconcile",
             "controller",
         ],
     ),
 ];
 
 /// Modules that are pure: no I/O, no clock, no randomness, no Kubernetes client.
-const PURE: &[&str] = &["model", "plan", "graph", "cty"];
+const PURE: &[&str] = &["model", "plan", "graph", "cty", "reconcile"];
 const IMPURE_CRATES: &[&str] = &["tokio", "kube", "axum", "rusqlite", "tonic", "hyper", "tower"];
 const IMPURE_STD: &[&str] = &["fs", "net", "process", "env", "thread"];
 

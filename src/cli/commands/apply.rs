@@ -139,10 +139,10 @@ async fn walk(
     let mut run = Run::new(engine, situation.recorded);
     let adoption = planned.adoption(scope, situation.namespace, Vec::new());
     // Nothing is running yet, so the plan cannot be stale.
-    let _ = run.adopt(adoption);
+    let _ = run.schedule.adopt(adoption);
     let stopped = drive::to_the_end(&mut run, reporter, seen, console).await?;
     // The process ends here. To free a hundred thousand objects one by one would take long.
-    run.abandon();
+    run.schedule.abandon();
     std::mem::forget((situation.config, situation.held));
     Ok(Over { walked: true, stopped, summary: reporter.summary() })
 }

@@ -197,7 +197,7 @@ impl Reconciler {
     /// Begins to settle the open operations that have waited long enough.
     fn recover(&mut self, now: Instant) {
         let due: Vec<Address> = self.retries.extract_if(.., |_, at| *at <= now).map(|(address, _)| address).collect();
-        let records = self.run.records();
+        let records = self.run.schedule.records();
         let instances = &self.situation.config.instances;
         let open: Vec<_> = due
             .iter()
@@ -216,8 +216,8 @@ impl Reconciler {
         for local::Settled { address, recovery, warnings } in settled.unwrap_or_default() {
             self.warn(warnings);
             match recovery {
-                Recovery::Settled(stored) => drop(self.run.records_mut().insert(address.clone(), stored)),
-                Recovery::Erased => drop(self.run.records_mut().remove(&address)),
+                Recovery::Settled(stored) => drop(self.run.schedule.records_mut().insert(address.clone(), stored)),
+                Recovery::Erased => drop(self.run.schedule.records_mut().remove(&address)),
                 Recovery::Held(held, until) => {
                     let clock = self.engine.clock.now();
                     self.retries.extend(until.map(|at| (address.clone(), now + elapsed(clock, at))));
@@ -247,7 +247,7 @@ impl Reconciler {
             self.walking = false;
             return std::mem::take(&mut self.progressed).then_some(Because::Walked);
         };
-        self.reporter.event(&progress, self.run.records());
+        self.reporter.event(&progress, self.run.schedule.records());
         let address = &progress.step.address;
         match progress.kind {
             ProgressKind::Finished => {
@@ -301,7 +301,7 @@ impl Reconciler {
                 Because::Drift => self.rested != Some(*said),
                 _ => true,
             });
-            execute::carry_out(self.engine.journal.as_ref(), self.run.records_mut(), &planned.moves).await?;
+            execute::carry_out(self.engine.journal.as_ref(), self.run.schedule.records_mut(), &planned.moves).await?;
             // A step that ended meanwhile made the plan stale; the next one sees its result.
             if self.adopt(planned, running).is_ok() {
                 self.walking |= steps;
@@ -325,7 +325,7 @@ impl Reconciler {
     async fn make_plan(&mut self, because: Because) -> anyhow::Result<(Planned, Vec<RunningStep>)> {
         let now = Instant::now();
         let mut situation = self.situation.clone();
-        situation.recorded = self.run.records().clone();
+        situation.recorded = self.run.schedule.records().clone();
         situation.held = self.backoff.held(now);
         situation.held.extend(self.unusable.clone());
         let noisy = !self.watch.is_quiet(now);
@@ -337,8 +337,8 @@ impl Reconciler {
             Because::Drift | Because::Doubt => RefreshChoice::Due,
             _ => RefreshChoice::None,
         };
-        let touching = self.run.touching(&situation.addresses());
-        let running = self.run.running(|address| touching.contains(address));
+        let touching = self.run.schedule.touching(&situation.addresses());
+        let running = self.run.schedule.running(|address| touching.contains(address));
         let purpose =
             Purpose { running: running.clone(), max_failed_creates: Some(MAX_FAILED_CREATES), ..Purpose::default() };
         let mut planned = situation.plan(&self.engine, &Planning { refresh, ..self.planning.clone() }, purpose).await?;
@@ -404,10 +404,10 @@ impl Reconciler {
 
     fn adopt(&mut self, planned: Planned, running: Vec<RunningStep>) -> Result<(), Stale> {
         let mut scope = self.situation.addresses();
-        scope.extend(self.run.records().keys().cloned());
+        scope.extend(self.run.schedule.records().keys().cloned());
         scope.extend(running.iter().map(|running| running.step.address.clone()));
         let namespace = self.situation.namespace.clone();
-        self.run.adopt(planned.adoption(scope, namespace, running))
+        self.run.schedule.adopt(planned.adoption(scope, namespace, running))
     }
 
     fn stopped(&mut self) -> Exit {
@@ -495,7 +495,7 @@ mod tests {
         let settled = reconciler.recovering.join_next().await.unwrap();
         assert_eq!(reconciler.settled(settled), Some(Because::Recovered));
         assert!(reconciler.unusable.is_empty() && reconciler.retries.is_empty());
-        assert!(reconciler.run.records()[&address].record.intent.is_none());
+        assert!(reconciler.run.schedule.records()[&address].record.intent.is_none());
     }
 
     #[tokio::test]
@@ -523,8 +523,9 @@ mod tests {
         let session = Session { engine, situation, retries: BTreeMap::new(), state: Arc::new(state) };
         let mut reconciler =
             Reconciler::new(session, files, Planning::default(), Reporter::text(console, true), console);
-        let recorded =
-            |reconciler: &Reconciler| reconciler.run.records().keys().map(ToString::to_string).collect::<Vec<_>>();
+        let recorded = |reconciler: &Reconciler| {
+            reconciler.run.schedule.records().keys().map(ToString::to_string).collect::<Vec<_>>()
+        };
         reconciler.plan(Because::Start).await.unwrap();
         while let Some(progress) = reconciler.run.next().await {
             reconciler.happened(Some(progress));
@@ -533,7 +534,7 @@ mod tests {
         reconciler.plan(Because::Walked).await.unwrap();
         assert_eq!(recorded(&reconciler), ["a"]);
 
-        let made = reconciler.run.records()[&Address::single("a")].record.current.clone().unwrap();
+        let made = reconciler.run.schedule.records()[&Address::single("a")].record.current.clone().unwrap();
         world.put(made.id().unwrap(), &made.value.with("value", Value::from(2)));
         assert!(!reconciler.doubt_again(Instant::now()), "its time has not come");
         assert!(reconciler.doubt_again(Instant::now() + Duration::from_hours(1)));

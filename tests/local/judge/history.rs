@@ -298,7 +298,7 @@ impl History {
             }
             if self.dice.chance(trouble.stops) {
                 self.note("it is told to stop");
-                run.stop();
+                run.schedule.stop();
                 is_stopped = true;
             }
         }
@@ -400,10 +400,10 @@ impl History {
         let aim = self.aim(&config, run, is_troubled);
         loop {
             let families = config.families.values().map(|family| &family.shared.address);
-            let scope = config.instances.keys().chain(run.records().keys()).chain(families).cloned().collect();
-            let scope = run.touching(&scope);
-            let running = run.running(|address| scope.contains(address));
-            let recorded = run.records().clone();
+            let scope = config.instances.keys().chain(run.schedule.records().keys()).chain(families).cloned().collect();
+            let scope = run.schedule.touching(&scope);
+            let running = run.schedule.running(|address| scope.contains(address));
+            let recorded = run.schedule.records().clone();
             let options = PlanOptions {
                 mode: match (aim.towards_nothing, aim.only_reads) {
                     (true, _) => Mode::Destroy,
@@ -419,7 +419,7 @@ impl History {
                 destroy_orphans: true,
                 ..PlanOptions::default()
             };
-            let is_alone = running.is_empty() && run.is_idle();
+            let is_alone = running.is_empty() && run.schedule.is_idle();
             // The command line does not take what is to be replaced and is not selected.
             // Nor what is moved away by the same plan, under its old name.
             let may_move = aim.targets.iter().any(|address| moves_away(&config, address));
@@ -461,7 +461,7 @@ impl History {
             self.missing.extend(missing.map(|change| change.address.clone()));
             let going = running.iter().filter(|running| running.step.operation.removes());
             let going: BTreeSet<String> = going.map(|running| running.step.address.to_string()).collect();
-            let carried = execute::carry_out(engine.journal.as_ref(), run.records_mut(), &moves);
+            let carried = execute::carry_out(engine.journal.as_ref(), run.schedule.records_mut(), &moves);
             match self.crash.clone().survive(carried).await {
                 Some(Ok(())) => {}
                 Some(Err(error)) => {
@@ -478,9 +478,9 @@ impl History {
                 graph,
                 namespace: options.namespace_value,
                 running,
-                wishes: purlin::execute::Wishes::default(),
+                wishes: Arc::default(),
             };
-            if run.adopt(adoption).is_ok() {
+            if run.schedule.adopt(adoption).is_ok() {
                 self.witness.permits(permits, forgets, &going);
                 self.is_watched_from_now_on(run);
                 return Ok(Some(tape));
@@ -495,7 +495,7 @@ impl History {
         let wanted = self.wish.instances().into_iter();
         let triggers = wanted.map(|x| (x.to_string(), self.wish.triggers(&x))).collect();
         self.witness.triggers(triggers, &self.world.things());
-        let all = self.wish.instances().into_iter().chain(run.records().keys().cloned());
+        let all = self.wish.instances().into_iter().chain(run.schedule.records().keys().cloned());
         let drains = all.filter_map(|x| Some((x.to_string(), self.wish.wants.get(&*x.name)?.drain == Some(false))));
         self.witness.drains(drains.collect());
     }
@@ -503,11 +503,11 @@ impl History {
     /// Now and then a person wants only a part, or has enough of it. What is under way is planned around as it is.
     fn aim(&mut self, config: &Config, run: &Run, is_troubled: bool) -> Aim {
         let mut aim = Aim::default();
-        let fresh = run.running(|_| true).is_empty() && run.is_idle();
+        let fresh = run.schedule.running(|_| true).is_empty() && run.schedule.is_idle();
         if !is_troubled || !fresh {
             return aim;
         }
-        let known: BTreeSet<&Address> = config.instances.keys().chain(run.records().keys()).collect();
+        let known: BTreeSet<&Address> = config.instances.keys().chain(run.schedule.records().keys()).collect();
         let known: Vec<&Address> = known.into_iter().collect();
         if self.dice.chance(10) {
             for _ in 0..=self.dice.below(2) {

@@ -130,16 +130,16 @@ impl Stage {
             let Some(going) = process.as_mut() else { return Err("nothing is under way".into()) };
             let gates = std::mem::take(&mut self.gates);
             if options.paused {
-                let running = going.run.running(|_| true);
+                let running = going.run.schedule.running(|_| true);
                 let names = running.into_iter().map(|running| running.step.address.name).collect();
-                going.run.pause(&names);
+                going.run.schedule.pause(&names);
                 self.release(&gates).await;
                 self.run(going).await;
                 self.tape.note("a new plan is made");
                 self.plan_anew(going, &options, &mut sections).await?;
-                going.run.resume(&names);
+                going.run.schedule.resume(&names);
             } else if round.start == Start::MeanwhileStop {
-                going.run.stop();
+                going.run.schedule.stop();
             } else {
                 self.plan_anew(going, &options, &mut sections).await?;
             }
@@ -325,24 +325,26 @@ impl Stage {
         let Loaded { config, namespace, diagnostics, .. } = self.load(options);
         let config = Arc::new(config);
         let run = &mut process.run;
-        let mut scope: BTreeSet<Address> = config.instances.keys().chain(run.records().keys()).cloned().collect();
-        scope = run.touching(&scope);
-        let running = run.running(|address| scope.contains(address));
+        let mut scope: BTreeSet<Address> =
+            config.instances.keys().chain(run.schedule.records().keys()).cloned().collect();
+        scope = run.schedule.touching(&scope);
+        let running = run.schedule.running(|address| scope.contains(address));
         let planning = plan_options(options, &process.held, running.clone(), namespace.clone(), self.dice.number());
         let mut memo = Memo::default();
-        let planned = execute::plan(&process.engine, &config, run.records(), &planning, &mut memo);
+        let planned = execute::plan(&process.engine, &config, run.schedule.records(), &planning, &mut memo);
         let Some(made) = self.survive(planned).await else {
             return Err("it crashed while it planned".into());
         };
         let Consulted { plan, config, moves, recorded } = made;
-        let (graph, warnings) = graph::build(&plan, &config, recorded.as_ref().unwrap_or(run.records()), &running);
+        let (graph, warnings) =
+            graph::build(&plan, &config, recorded.as_ref().unwrap_or(run.schedule.records()), &running);
         sections.push(("moves", moves.iter().map(show::move_of).collect()));
         sections.push(("plan", show::plan(&plan, options.show_values)));
         sections.push(("graph", show::graph(&graph)));
         let told = diagnostics.iter().chain(config.unread()).chain(&plan.diagnostics).chain(&warnings);
         sections.push(("diagnostics", told.map(show::diagnostic).collect()));
         let journal = process.engine.journal.clone();
-        match self.survive(execute::carry_out(journal.as_ref(), run.records_mut(), &moves)).await {
+        match self.survive(execute::carry_out(journal.as_ref(), run.schedule.records_mut(), &moves)).await {
             Some(Ok(())) => {}
             // The next round goes on from there.
             Some(Err(error)) => {
@@ -352,9 +354,8 @@ impl Stage {
             None => return Ok(()),
         }
         scope.extend(config.instances.keys().cloned());
-        let adoption =
-            Adoption { scope, config, plan, graph, namespace, running, wishes: purlin::execute::Wishes::default() };
-        run.adopt(adoption).map_err(|_| "a step ended while it planned".to_owned())
+        let adoption = Adoption { scope, config, plan, graph, namespace, running, wishes: Arc::default() };
+        run.schedule.adopt(adoption).map_err(|_| "a step ended while it planned".to_owned())
     }
 
     /// Runs until nothing happens any more. Tells whether the process has crashed.
