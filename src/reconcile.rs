@@ -47,9 +47,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::api::{ProviderConfigStatus, ResourceStatus};
-use crate::execute::{Order, Places, Report, Schedule};
+use crate::execute::{Order, Places, ProgressKind, Report, Schedule};
 use crate::load::Instance;
-use crate::model::{Address, ProviderUse, RecordedObject, Stored, of_name};
+use crate::model::{Address, ProviderUse, Recorded, RecordedObject, Step, Stored, of_name};
+use crate::plan::Plan;
 
 use self::index::{Event, Index, InputKey, SettingsView};
 use self::objects::Objects;
@@ -67,6 +68,7 @@ pub use self::summarize::{Note, ObjectState};
 /// The reconciler of one namespace.
 #[derive(Default)]
 pub struct Reconciler {
+    policy: Policy,
     state: State,
     /// When the present turn is.
     now: Moment,
@@ -83,6 +85,19 @@ pub struct Reconciler {
     moving: BTreeSet<Arc<str>>,
     provider_configs: ProviderConfigs,
     commands: Vec<Command>,
+}
+
+/// What differs between a cluster and files.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Policy {
+    /// How many steps may run at once.
+    pub steps_at_once: usize,
+    /// How many names one plan covers at most; a component is never split. Planning many components together costs less
+    /// than each alone, and a slow driver should not keep all the others waiting.
+    pub planned_together: usize,
+    /// Whether an object is destroyed whose Resource is gone though nobody asked for its deletion. In a cluster that is
+    /// what finalizers are for, and a record without a Resource is abandoned.
+    pub destroys_orphans: bool,
 }
 
 /// What it may do.
@@ -109,6 +124,10 @@ pub enum Happened {
     StoodDown,
     /// The process ends.
     Stopping,
+    /// These objects are to be read by their next plan, which is made now.
+    Due(BTreeSet<Address>),
+    /// What failed, and waits or was given up, is to be tried again now.
+    Retry,
     /// A [`Command::Plan`] was carried out.
     Planned(Box<Planned>),
     /// A [`Command::Plan`] for these names panicked.
@@ -134,6 +153,15 @@ pub enum Command {
     Plan(Box<PlanRequest>),
     /// Stop making plans: what they come to is of no use.
     CancelPlans,
+    /// Nothing is to be done: a plan is being carried out from now on.
+    Adopted {
+        /// The names that it covers.
+        names: BTreeSet<Arc<str>>,
+        /// The plan.
+        plan: Box<Plan>,
+    },
+    /// Nothing is to be done: this happened to a step.
+    Progress(Step, ProgressKind),
     /// Carry out an order of the schedule; ends with [`Happened::Worker`].
     Execute(Order),
     /// Settle the open intent of a record; ends with [`Happened::Recovered`].
@@ -275,12 +303,12 @@ impl Default for Draws {
 }
 
 impl Reconciler {
-    /// The reconciler of a namespace of which nothing is known yet. `limit`: how many steps may run at once. `seed`
-    /// decides all that it draws.
-    pub fn new(namespace: Arc<str>, limit: usize, seed: u64) -> Self {
+    /// The reconciler of a namespace of which nothing is known yet. `seed` decides all that it draws.
+    pub fn new(namespace: Arc<str>, policy: Policy, seed: u64) -> Self {
         Self {
+            policy,
             index: Index::new(namespace),
-            schedule: Schedule::new(limit, BTreeMap::new()),
+            schedule: Schedule::new(policy.steps_at_once, BTreeMap::new()),
             draws: Draws(fastrand::Rng::with_seed(seed)),
             ..Self::default()
         }
@@ -294,6 +322,11 @@ impl Reconciler {
     /// What is known of the namespace.
     pub fn index(&self) -> &Index {
         &self.index
+    }
+
+    /// The records as last read or written.
+    pub fn records(&self) -> &Recorded {
+        self.schedule.records()
     }
 
     /// Takes in what a watch has delivered. It is acted on by the next turn.
@@ -344,8 +377,9 @@ impl Reconciler {
     pub fn rest(&mut self) {
         self.end_watches();
         *self = Self {
+            policy: self.policy,
             index: std::mem::take(&mut self.index),
-            schedule: Schedule::new(self.schedule.limit(), BTreeMap::new()),
+            schedule: Schedule::new(self.policy.steps_at_once, BTreeMap::new()),
             draws: self.draws.clone(),
             now: self.now,
             commands: std::mem::take(&mut self.commands),
@@ -359,6 +393,8 @@ impl Reconciler {
             Happened::Begun => self.begin(),
             Happened::StoodDown => self.stop(State::StandingDown),
             Happened::Stopping => self.stop(State::Stopping),
+            Happened::Due(objects) => self.read_now(objects),
+            Happened::Retry => self.retry(),
             Happened::Planned(planned) => self.take_plan(*planned),
             Happened::PlanLost(names) => self.lost_plan(&names),
             Happened::Worker(Report::Ended(ended)) => self.schedule.ended(ended),
@@ -389,7 +425,8 @@ impl Reconciler {
     /// What happened to steps.
     fn take_events(&mut self) {
         while let Some((step, kind)) = self.schedule.event() {
-            self.take_progress(&step, kind);
+            self.take_progress(&step, kind.clone());
+            self.commands.push(Command::Progress(step, kind));
         }
     }
 
@@ -448,7 +485,6 @@ impl Reconciler {
         let mut schedule = std::mem::take(&mut self.schedule);
         let recovering = std::mem::take(&mut self.recovering);
         let moving = std::mem::take(&mut self.moving);
-        self.schedule = Schedule::new(schedule.limit(), BTreeMap::new());
         self.rest();
         schedule.withdraw_all();
         schedule.go_on();

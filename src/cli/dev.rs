@@ -1,6 +1,9 @@
-//! `purlin dev`: the reconcile loop on a watched folder. What the controller is for a cluster, this is for files.
+//! `purlin dev`: the reconciler of a namespace over a watched folder. What a cluster's watches deliver comes from files
+//! here, records are in a state file, and what happens is printed.
 
-pub mod backoff;
-mod doubts;
-pub mod reconcile;
-pub mod watch;
+mod files;
+mod narrator;
+mod shell;
+mod watch;
+
+pub use shell::Dev;

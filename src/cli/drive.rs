@@ -8,7 +8,7 @@ use futures::FutureExt as _;
 use super::output::Console;
 use super::progress::Reporter;
 use super::signals::{Signals, Stop};
-use crate::execute::{Progress, ProgressKind, Run};
+use crate::execute::{Progress, ProgressKind, Run, Workers};
 use crate::model::Address;
 
 /// How often the live picture is redrawn: often enough to look alive, seldom enough to cost nothing.
@@ -49,27 +49,29 @@ pub async fn to_the_end(
 }
 
 /// Does what a signal asks for. Gives `false` when nothing is to be awaited any more.
-pub async fn obey(stop: Stop, run: &mut Run, console: Console) -> bool {
+async fn obey(stop: Stop, run: &mut Run, console: Console) -> bool {
     match stop {
         Stop::InOrder => {
             run.schedule.stop();
             console.notice(STOPPING);
             true
         }
-        Stop::Hurry => {
-            // Where nobody can be asked, whoever does not want to wait does not.
-            let asked = run.hurry().await;
-            if asked {
-                console.notice(HURRYING);
-            }
-            asked
-        }
+        Stop::Hurry => hurry(run.workers(), console).await,
         Stop::AtOnce => false,
     }
 }
 
+/// Asks providers to give up what runs. Returns `false` when no provider can be asked: then nothing is awaited.
+pub async fn hurry(workers: &Workers, console: Console) -> bool {
+    let asked = workers.hurry().await;
+    if asked {
+        console.notice(HURRYING);
+    }
+    asked
+}
+
 /// What the first signal is answered with.
-const STOPPING: &str = "Stopping: no further step starts, running ones are awaited. Once more asks providers to give up \
+pub const STOPPING: &str = "Stopping: no further step starts, running ones are awaited. Once more asks providers to give up \
                         what runs, and ends what runs without one.";
 
 /// What the second signal is answered with.

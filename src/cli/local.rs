@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use futures::StreamExt as _;
 use futures::stream;
-use jiff::Timestamp;
 
 use super::cluster;
 use super::failure::Failure;
@@ -22,7 +21,8 @@ use crate::driver::{ProviderOptions, Providers, PublishedFiles, Reattach, Regist
 use crate::execute::{self, Engine, HolderState, Limits, Recovery};
 use crate::install::{InstallOptions, Installer, LOCK_FILE};
 use crate::load::{self, Config, Instance};
-use crate::model::{Address, Diagnostics, Holder, Reason, Recorded, Stored, Value};
+use crate::model::data::Texts;
+use crate::model::{DataRef, Diagnostics, Holder, Reason, Recorded, Stored, Value};
 use crate::plan::{Held, Memo, PlanOptions};
 use crate::process::{Random as _, SystemClock, SystemRandom};
 use crate::store::{Loaded, Snapshot, StateError, StateFile};
@@ -39,8 +39,18 @@ pub struct Session {
     pub engine: Arc<Engine>,
     /// What was found, with every open intent settled that can be.
     pub situation: Situation,
-    /// When those that could not be settled may be tried again.
-    pub retries: BTreeMap<Address, Timestamp>,
+    /// The state file.
+    pub state: Arc<StateFile>,
+}
+
+/// A state file that is open and locked, with all that was found. Nothing is settled yet.
+pub struct Locked {
+    /// Everything that steps need.
+    pub engine: Arc<Engine>,
+    /// What the files say.
+    pub wanted: Wanted,
+    /// What is recorded.
+    pub loaded: Loaded,
     /// The state file.
     pub state: Arc<StateFile>,
 }
@@ -64,6 +74,8 @@ pub struct Wanted {
     pub problems: Diagnostics,
     /// Of the texts that were read.
     pub digest: [u8; 32],
+    /// What ConfigMaps and Secrets hold.
+    pub data: BTreeMap<DataRef, Arc<Texts>>,
 }
 
 /// Reads the files and the records, and changes nothing: not even the state file is made.
@@ -87,6 +99,14 @@ pub async fn look(files: &Files, limits: Limits, console: Console) -> anyhow::Re
 
 /// Reads the files, locks and reads the records, and settles what a crash left open.
 pub async fn open(files: &Files, limits: Limits, console: Console) -> anyhow::Result<Session> {
+    let Locked { engine, wanted, loaded, state } = lock(files, limits, console).await?;
+    let mut situation = situation(wanted, loaded);
+    settle_open_intents(&engine, &mut situation).await;
+    Ok(Session { engine, situation, state })
+}
+
+/// Reads the files, and locks and reads the records.
+pub async fn lock(files: &Files, limits: Limits, console: Console) -> anyhow::Result<Locked> {
     console.notice(&target_line(files));
     let wanted = read(&files.sources);
     let wanted = if wanted.config.is_empty() {
@@ -97,13 +117,12 @@ pub async fn open(files: &Files, limits: Limits, console: Console) -> anyhow::Re
     };
     let holder = holder();
     let state = StateFile::open(&files.state, &wanted.config.namespace, holder.clone())?;
-    let mut situation = situation(wanted, state.load_all()?);
+    let loaded = state.load_all()?;
     let state = Arc::new(state);
     let drivers = drivers(files, state.owner()).await?;
     let hooks = ExecHooks::new(folder(&files.sources), Arc::new(SystemClock));
     let engine = Arc::new(engine(drivers, Arc::clone(&state), limits, holder).with_hooks(Arc::new(hooks)));
-    let retries = settle_open_intents(&engine, &mut situation).await;
-    Ok(Session { engine, situation, retries, state })
+    Ok(Locked { engine, wanted, loaded, state })
 }
 
 /// The same for a saved plan: nothing is settled, since the plan was made without. `check` looks at what was found
@@ -125,7 +144,7 @@ pub async fn open_as_planned(
     let state = Arc::new(state);
     let drivers = drivers(files, state.owner()).await?;
     let engine = Arc::new(engine(drivers, Arc::clone(&state), limits, holder));
-    Ok(Session { engine, situation, retries: BTreeMap::new(), state })
+    Ok(Session { engine, situation, state })
 }
 
 /// Checks files for `validate`: all that can be said without records, a cluster or an account. Everything counts as
@@ -165,9 +184,9 @@ pub fn read(sources: &[PathBuf]) -> Wanted {
     if sources.is_empty() {
         return Wanted::default();
     }
-    let load::Loaded { config, namespace, diagnostics, digest } = load::read(sources);
+    let load::Loaded { config, namespace, diagnostics, digest, data } = load::read(sources);
     let problems = config.unread().cloned().chain(diagnostics).collect();
-    Wanted { config, namespace, problems, digest }
+    Wanted { config, namespace, problems, digest, data }
 }
 
 /// Reads the desired state and the records, both at once.
@@ -181,7 +200,7 @@ fn read_with_records(files: &Files) -> (Wanted, Result<Option<Snapshot>, StateEr
 
 /// Puts files and records together.
 pub fn situation(wanted: Wanted, loaded: Loaded) -> Situation {
-    let Wanted { config, namespace, problems, digest } = wanted;
+    let Wanted { config, namespace, problems, digest, .. } = wanted;
     let held = loaded.unreadable.into_iter().map(|found| (found.address, unreadable(found.message))).collect();
     let config = Arc::new(config);
     let (recorded, reads) = (loaded.records, loaded.reads);
@@ -263,44 +282,25 @@ pub fn installing(files: &Files) -> InstallOptions {
     options
 }
 
-/// Settles what a crash left open, as far as that can be done now. Gives when the rest may be tried again.
-pub async fn settle_open_intents(engine: &Engine, situation: &mut Situation) -> BTreeMap<Address, Timestamp> {
+/// Settles what a crash left open, several at once, as far as that can be done now. We hold the lock of the state file, so
+/// the processes that wrote it are gone.
+pub async fn settle_open_intents(engine: &Engine, situation: &mut Situation) {
     let open = situation.recorded.iter().filter(|(_, stored)| stored.record.intent.is_some());
     let open: Vec<(Stored, Option<Arc<Instance>>)> =
         open.map(|(address, stored)| (stored.clone(), situation.config.resource(address).cloned())).collect();
-    let mut retries = BTreeMap::new();
-    for Settled { address, recovery, warnings } in settle(engine, open).await {
+    let recoveries = stream::iter(open).map(|(stored, instance)| async move {
+        let recovered = execute::recover(engine, &stored, instance.as_deref(), HolderState::Gone).await;
+        (stored.record.address.clone(), recovered)
+    });
+    let recovered: Vec<_> = recoveries.buffer_unordered(RECOVERIES).collect().await;
+    for (address, (recovery, warnings)) in recovered {
         situation.problems.extend(warnings);
         match recovery {
             Recovery::Settled(stored) => drop(situation.recorded.insert(address, stored)),
             Recovery::Erased => drop(situation.recorded.remove(&address)),
-            Recovery::Held(held, until) => {
-                retries.extend(until.map(|until| (address.clone(), until)));
-                situation.held.insert(address, held);
-            }
+            Recovery::Held(held, _) => drop(situation.held.insert(address, held)),
         }
     }
-    retries
-}
-
-/// What became of an open intent.
-pub struct Settled {
-    /// Whose it was.
-    pub address: Address,
-    /// What recovery came to.
-    pub recovery: Recovery,
-    /// What was warned of meanwhile.
-    pub warnings: Diagnostics,
-}
-
-/// Settles open intents, several at once. We hold the lock of the state file, so whoever wrote them is gone.
-pub async fn settle(engine: &Engine, open: Vec<(Stored, Option<Arc<Instance>>)>) -> Vec<Settled> {
-    let settled = stream::iter(open).map(|(stored, instance)| async move {
-        let recovered = execute::recover(engine, &stored, instance.as_deref(), HolderState::Gone).await;
-        let (recovery, warnings) = recovered;
-        Settled { address: stored.record.address.clone(), recovery, warnings }
-    });
-    settled.buffer_unordered(RECOVERIES).collect().await
 }
 
 fn target_line(files: &Files) -> String {

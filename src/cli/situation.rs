@@ -119,17 +119,8 @@ impl Situation {
         match choice {
             RefreshChoice::All => Refresh::All,
             RefreshChoice::None => Refresh::None,
-            RefreshChoice::Due => {
-                let recorded = self.recorded.keys().filter(|address| self.due_at(address).is_none_or(|at| at <= now));
-                Refresh::Due(recorded.cloned().collect())
-            }
+            RefreshChoice::Due => Refresh::Due(due(&self.config, &self.recorded, &self.reads, choice, now)),
         }
-    }
-
-    /// When an object is to be looked at again; `None`: at once, since nobody knows when it was last.
-    pub fn due_at(&self, address: &Address) -> Option<Timestamp> {
-        let interval = self.config.instances.get(address).map_or(Drift::default(), |i| i.drift).interval;
-        self.reads.get(address)?.checked_add(SignedDuration::try_from(interval).ok()?).ok()
     }
 
     /// Every object that is wanted or recorded, and the Resources of which only a plan tells which objects there are.
@@ -157,6 +148,26 @@ impl Situation {
         all.extend(warnings);
         all
     }
+}
+
+/// The recorded objects that are to be read. `reads`: when they were read last, as far as that is known.
+pub fn due(
+    config: &Config,
+    recorded: &Recorded,
+    reads: &BTreeMap<Address, Timestamp>,
+    choice: RefreshChoice,
+    now: Timestamp,
+) -> BTreeSet<Address> {
+    let due_at = |address: &Address| {
+        let interval = config.instances.get(address).map_or(Drift::default(), |instance| instance.drift).interval;
+        reads.get(address)?.checked_add(SignedDuration::try_from(interval).ok()?).ok()
+    };
+    let is_due = |address: &&Address| match choice {
+        RefreshChoice::All => true,
+        RefreshChoice::None => false,
+        RefreshChoice::Due => due_at(address).is_none_or(|at| at <= now),
+    };
+    recorded.keys().filter(is_due).cloned().collect()
 }
 
 /// What the flags name must be there, and what is to be replaced must be selected. The plan has every object.

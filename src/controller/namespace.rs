@@ -22,7 +22,7 @@ use super::inputs::InputWatches;
 use super::status::Target;
 use super::world::Shared;
 use crate::driver::{ObjectWatcher, Watched};
-use crate::execute::{Ended, Order, Place, Places, Report, Wishes, Workers};
+use crate::execute::{Order, Place, Places, ProgressKind, Wishes, Workers};
 use crate::model::{Address, ProviderUse, Step};
 use crate::reconcile::{Command, Gauges, Happened, Outside, Turn};
 
@@ -127,7 +127,6 @@ impl NamespaceTask {
 
     /// One turn of the reconciler, and the start of all that it asks for; `None` when it has panicked.
     fn turn(&mut self, happened: Vec<Happened>) -> Option<Turn> {
-        happened.iter().for_each(|one| self.count_end(one));
         let now = self.context.moment();
         self.workers.forget_full();
         let mut reconciler = self.shared.lock();
@@ -197,6 +196,8 @@ impl NamespaceTask {
         let (context, shared) = (self.context.clone(), self.shared.clone());
         match command {
             Command::Plan(request) => drop(self.plannings.spawn(planning::make(context, *request))),
+            Command::Adopted { .. } => {}
+            Command::Progress(step, kind) => self.count_end(&step, &kind),
             Command::CancelPlans => self.plannings = JoinSet::new(),
             Command::Execute(order) => {
                 if let Order::Start(input, _) = &order {
@@ -240,13 +241,17 @@ impl NamespaceTask {
     }
 
     /// Counts a step that has ended.
-    fn count_end(&mut self, happened: &Happened) {
-        let Happened::Worker(Report::Ended(Ended::Step(end))) = happened else { return };
-        let step = end.step();
+    fn count_end(&mut self, step: &Step, kind: &ProgressKind) {
+        let failed = match kind {
+            ProgressKind::Finished | ProgressKind::Withdrawn => false,
+            ProgressKind::Failed { .. } => true,
+            _ => return,
+        };
         let Some((began, type_name)) = self.running.remove(step) else { return };
-        match end.is_withdrawn() {
-            true => self.context.metrics.step_withdrawn(),
-            false => self.context.metrics.step_ended(step.operation, &type_name, end.has_failed(), began.elapsed()),
+        let metrics = &self.context.metrics;
+        match kind {
+            ProgressKind::Withdrawn => metrics.step_withdrawn(),
+            _ => metrics.step_ended(step.operation, &type_name, failed, began.elapsed()),
         }
     }
 }

@@ -8,9 +8,12 @@ use tokio::sync::{Notify, mpsc};
 use crate::load::ProviderSpec;
 use crate::model::{InstanceKey, Value};
 use crate::process::{Random, lock};
-use crate::reconcile::Reconciler;
 use crate::reconcile::index::{Event, Index, Providers};
+use crate::reconcile::{Policy, Reconciler};
 use crate::store::{ResourceMeta, ResourceView};
+
+/// How many names one plan covers.
+const PLANNED_TOGETHER: usize = 256;
 
 /// One namespace, shared between the watches and its task.
 pub struct Shared {
@@ -73,18 +76,18 @@ struct Known {
 /// All namespaces that have a Resource, a record or a `ProviderConfig`.
 pub struct World {
     known: Mutex<Known>,
-    /// How many steps of one namespace may run at once.
-    limit: usize,
+    policy: Policy,
     random: Arc<dyn Random>,
     opened: mpsc::UnboundedSender<Arc<Shared>>,
 }
 
 impl World {
     /// An empty world, and where it announces namespaces that begin to have something.
-    /// `limit`: how many steps of one namespace may run at once.
-    pub fn new(limit: usize, random: Arc<dyn Random>) -> (Arc<Self>, mpsc::UnboundedReceiver<Arc<Shared>>) {
+    /// `steps_at_once`: how many steps of one namespace may run at once.
+    pub fn new(steps_at_once: usize, random: Arc<dyn Random>) -> (Arc<Self>, mpsc::UnboundedReceiver<Arc<Shared>>) {
         let (opened, receiver) = mpsc::unbounded_channel();
-        (Arc::new(Self { known: Mutex::default(), limit, random, opened }), receiver)
+        let policy = Policy { steps_at_once, planned_together: PLANNED_TOGETHER, destroys_orphans: false };
+        (Arc::new(Self { known: Mutex::default(), policy, random, opened }), receiver)
     }
 
     /// Takes an event of a namespace.
@@ -149,7 +152,7 @@ impl World {
     }
 
     fn open(&self, known: &mut Known, namespace: &Arc<str>) -> Arc<Shared> {
-        let mut reconciler = Reconciler::new(namespace.clone(), self.limit, self.random.number());
+        let mut reconciler = Reconciler::new(namespace.clone(), self.policy, self.random.number());
         if let Some((value, terminating)) = known.namespaces.get(namespace).cloned() {
             reconciler.observe(Event::Namespace { value, terminating });
         }

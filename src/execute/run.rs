@@ -46,9 +46,8 @@ impl Run {
         }
     }
 
-    /// Asks providers to give up the calls that run; they still answer, and that is recorded. Returns `false` when no
-    /// provider runs any that could be asked.
-    pub async fn hurry(&self) -> bool {
-        self.workers.hurry().await
+    /// What carries the schedule out.
+    pub fn workers(&self) -> &Workers {
+        &self.workers
     }
 }

@@ -113,11 +113,6 @@ impl Schedule {
         std::mem::forget(self);
     }
 
-    /// How many steps may run at once.
-    pub fn limit(&self) -> usize {
-        self.limit
-    }
-
     /// The records as last read or written by us.
     pub fn records(&self) -> &Recorded {
         &self.records

@@ -95,23 +95,6 @@ pub struct StepEnd {
     pub(crate) warnings: Diagnostics,
 }
 
-impl StepEnd {
-    /// Which step.
-    pub fn step(&self) -> &Step {
-        &self.step
-    }
-
-    /// Whether it did nothing, since a newer wish is known.
-    pub fn is_withdrawn(&self) -> bool {
-        matches!(self.fate, Fate::Withdrawn(_))
-    }
-
-    /// Whether it failed.
-    pub fn has_failed(&self) -> bool {
-        self.failure.is_some()
-    }
-}
-
 /// What is recorded after a step.
 #[derive(Debug)]
 pub(crate) enum Fate {

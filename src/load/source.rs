@@ -31,6 +31,8 @@ pub struct Loaded {
     pub diagnostics: Diagnostics,
     /// Of all texts that were read, with the names of their files: equal for an equal source.
     pub digest: [u8; 32],
+    /// What ConfigMaps and Secrets hold.
+    pub data: BTreeMap<DataRef, Arc<Texts>>,
 }
 
 /// The namespace when no document names one.
@@ -275,6 +277,7 @@ fn assemble(manifests: Vec<Manifest>, incomplete: Diagnostics) -> Loaded {
         }
         insert(&mut loaded.config, resource);
     }
+    loaded.data = data.into_iter().map(|(object, (texts, _))| (object, texts)).collect();
     loaded.config.link();
     // Where something could not be read, that is the reason; one error is enough.
     if loaded.config.is_empty() && loaded.config.incomplete.is_empty() {

@@ -27,7 +27,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::load::{Config, Data, Instance};
-use crate::model::{Address, Stored, Value, Version, of_name};
+use crate::model::{Address, Diagnostics, Stored, Value, Version, of_name};
 use crate::plan::Held;
 use crate::store::ResourceMeta;
 use crate::store::secrets::Family;
@@ -111,6 +111,8 @@ pub enum Event {
     ProviderConfigDeleted(Arc<str>),
     /// Somebody else has changed the object of an instance, or destroyed it.
     ObjectNoticed(Address, bool),
+    /// What is wanted is known in part only, for these reasons: what is missing may be there. Empty: it is known as a whole.
+    Incomplete(Diagnostics),
     /// Name, labels and annotations of the namespace, and whether it is terminating.
     Namespace {
         /// `ns` of expressions.
@@ -134,6 +136,8 @@ pub struct Index {
     namespace: Arc<str>,
     value: Value,
     terminating: bool,
+    /// Why what is wanted is known in part only.
+    incomplete: Diagnostics,
     /// Counts the changes of the namespace, which any expression may read.
     namespace_version: u64,
     entries: BTreeMap<Arc<str>, Entry>,
@@ -288,6 +292,7 @@ impl Index {
             }
             Event::ProviderConfigDeleted(name) => self.provider_config_deleted(&name),
             Event::ObjectNoticed(address, gone) => *self.noticed.entry(address).or_default() |= gone,
+            Event::Incomplete(why) => self.incomplete(why),
             Event::Namespace { value, terminating } => self.namespace_changed(value, terminating),
         }
     }
@@ -334,6 +339,7 @@ impl Index {
         let resources = names.iter().filter_map(|name| self.instance(name));
         resources.for_each(|resource| config.add(self.families.checked(resource)));
         self.providers.fill(&mut config, |one| self.inputs.resolved_config(one));
+        config.incomplete.clone_from(&self.incomplete);
         config.link();
         config
     }
@@ -519,6 +525,15 @@ impl Index {
         for name in settings {
             // Under other settings every object is another one's.
             self.settings_changed(&name);
+        }
+    }
+
+    /// Wakes what may have to go, or may not go now.
+    fn incomplete(&mut self, why: Diagnostics) {
+        if self.incomplete != why {
+            self.incomplete = why;
+            let records = self.records.keys().map(|address| &address.name);
+            self.woken.extend(records.filter(|name| !self.entries.contains_key(*name)).cloned());
         }
     }
 

@@ -104,13 +104,37 @@ impl Reconciler {
         }
     }
 
+    /// Has these objects read by their next plan, which is made now.
+    pub(super) fn read_now(&mut self, objects: BTreeSet<Address>) {
+        for address in objects {
+            self.objects.entry(&address).unread = true;
+            self.touch(&address.name);
+        }
+    }
+
+    /// Tries all that waits after a failure again.
+    pub(super) fn retry(&mut self) {
+        let mut names = BTreeSet::new();
+        for (address, tracked) in self.objects.all_mut() {
+            if tracked.hold.take().is_some() || tracked.failures > 0 {
+                tracked.failures = 0;
+                names.insert(address.name.clone());
+            }
+        }
+        names.iter().for_each(|name| self.touch(name));
+    }
+
     /// What an adopted plan means for what is left of an object.
     pub(super) fn tidy(&mut self, address: &Address) {
         let recorded = self.schedule.records().contains_key(address);
         let settling = self.recovering.contains(address) || self.moving.contains(&address.name);
         let busy = settling || self.schedule.is_running(address);
         if self.index.instance(&address.name).is_none() {
-            return if recorded { self.report_abandoned(address, busy) } else { self.forget(address) };
+            return match recorded {
+                true if self.policy.destroys_orphans => {}
+                true => self.report_abandoned(address, busy),
+                false => self.forget(address),
+            };
         }
         self.objects.abandoned.remove(address);
         if !self.release_if_empty(&address.name)

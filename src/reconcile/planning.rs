@@ -265,7 +265,7 @@ impl Reconciler {
             namespace_terminating: self.index.is_terminating(),
             namespace_value: self.index.namespace_value().clone(),
             indexed: self.index.indexed(&scope.names).cloned().collect(),
-            destroy_orphans: false,
+            destroy_orphans: self.policy.destroys_orphans,
             max_failed_creates: Some(MAX_FAILED_CREATES),
             elsewhere: self.elsewhere(&scope.names, &addresses),
             ..PlanOptions::default()
@@ -432,7 +432,8 @@ impl Reconciler {
         for name in &part.names {
             self.planning.debounce.clear(name, part.began);
         }
-        self.follow(part, steps);
+        self.follow(&part, steps);
+        self.commands.push(Command::Adopted { names: part.names, plan: Box::new(part.plan) });
     }
 }
 

@@ -15,10 +15,10 @@ use crate::plan::Held;
 
 impl Reconciler {
     /// Remembers an adopted plan, and how each object of it stands.
-    pub(super) fn follow(&mut self, part: Part, nodes: Vec<(Step, bool)>) {
+    pub(super) fn follow(&mut self, part: &Part, nodes: Vec<(Step, bool)>) {
         self.planning.adopted.retain(|adopted| adopted.addresses.is_disjoint(&part.addresses));
         let open: BTreeSet<Step> = nodes.iter().map(|(step, _)| step.clone()).collect();
-        let as_wanted = self.created_as_wanted(&part, &nodes);
+        let as_wanted = self.created_as_wanted(part, &nodes);
         let mut by_address: BTreeMap<Address, Vec<(Step, bool)>> = BTreeMap::new();
         for (step, is_running) in nodes {
             by_address.entry(step.address.clone()).or_default().push((step, is_running));
@@ -39,7 +39,7 @@ impl Reconciler {
         for address in &part.addresses {
             let own = changes.remove(address).unwrap_or_default();
             let steps = by_address.remove(address).unwrap_or_default();
-            self.follow_object(&part, address, own, steps);
+            self.follow_object(part, address, own, steps);
         }
         for address in &as_wanted {
             self.objects.entry(address).is_done_by_its_steps();
@@ -48,9 +48,9 @@ impl Reconciler {
             self.follow_resource(name, &part.config);
             self.release_if_empty(name);
         }
-        self.warn(&part);
+        self.warn(part);
         let had_steps = !open.is_empty();
-        self.planning.adopted.push(Adopted { addresses: part.addresses, open, had_steps });
+        self.planning.adopted.push(Adopted { addresses: part.addresses.clone(), open, had_steps });
         self.close_adopted();
     }
 

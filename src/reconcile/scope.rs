@@ -9,12 +9,8 @@ use super::planning::Part;
 use super::time::Time;
 use crate::load;
 
-/// How many names one planning covers at most (a component is never split): planning many components together costs
-/// less than each alone, and a slow driver should not keep all the others waiting. For the same reason only components
-/// that use the same providers are planned together: one that hangs holds up its own.
-const PLANNED_TOGETHER: usize = 256;
-
-/// What one planning is about.
+/// What one planning is about. Only components that use the same providers are planned together: one that hangs holds up
+/// its own.
 #[derive(Debug)]
 pub(super) struct Scope {
     pub(super) names: BTreeSet<Arc<str>>,
@@ -52,7 +48,7 @@ impl Reconciler {
         let mut scope = Scope { names: BTreeSet::new(), components: Vec::new(), asks_providers: false };
         let mut providers = None;
         let mut others = BTreeSet::new();
-        while scope.names.len() < PLANNED_TOGETHER
+        while scope.names.len() < self.policy.planned_together
             && let Some(name) = waiting.pop_first()
         {
             if [&self.planning.under_way, &self.moving, &self.planning.joining].iter().any(|busy| busy.contains(&name))

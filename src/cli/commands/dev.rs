@@ -1,7 +1,7 @@
 //! `purlin dev`: keeps everything as a watched folder asks for.
 
 use crate::cli::args::DevArgs;
-use crate::cli::dev::reconcile::Reconciler;
+use crate::cli::dev::Dev;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::local;
 use crate::cli::options::{Planning, Target};
@@ -16,7 +16,7 @@ pub async fn run(args: DevArgs, console: Console) -> anyhow::Result<Exit> {
     if files.sources.iter().any(|source| source.as_os_str() == "-") {
         return Err(Failure::hinted("standard input cannot be watched", "name a folder: `purlin dev -f DIR`"));
     }
-    let session = local::open(&files, planning.limits, console).await?;
+    let locked = local::lock(&files, planning.limits, console).await?;
     let reporter = Reporter::text(console, args.no_progress);
-    Reconciler::new(session, files, planning, reporter, console).run().await
+    Dev::new(locked, files, &planning, reporter, console).run().await
 }
