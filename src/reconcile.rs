@@ -43,6 +43,9 @@ pub mod summarize;
 pub mod time;
 mod tracked;
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
