@@ -3,27 +3,25 @@
 //! Every step that calls a driver goes: finalize, intend, call, record. The intent is durable before the call, the
 //! result before anything else.
 
-pub mod consult;
+pub(crate) mod asking;
 pub mod engine;
 pub mod failure;
 pub mod hooks;
 pub mod journal;
-mod mask;
+pub(crate) mod mask;
 pub mod moves;
 pub mod places;
 pub mod progress;
-mod publish;
+pub(crate) mod publish;
 pub mod recover;
 pub mod run;
 pub mod schedule;
 mod step;
-mod takeover;
 mod uncalled;
 mod under_way;
 pub mod wishes;
 pub mod workers;
 
-pub use consult::{Consulted, Unmanaged, import, plan};
 pub use engine::{Engine, Limits};
 pub use failure::Failure;
 pub use hooks::HookNote;

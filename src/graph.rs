@@ -14,6 +14,7 @@ pub mod render;
 mod situation;
 mod walk;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use petgraph::Direction;
@@ -108,7 +109,7 @@ impl ActionGraph {
     pub fn waits_for(&self, node: NodeIndex) -> Vec<(NodeIndex, Wait)> {
         let mut found: Vec<(NodeIndex, Wait)> = Vec::new();
         for edge in self.graph.edges(node) {
-            let mut visited = std::collections::BTreeSet::new();
+            let mut visited = BTreeSet::new();
             let mut open = vec![edge.target()];
             while let Some(here) = open.pop() {
                 if self.is_step(here) {
@@ -134,6 +135,32 @@ impl ActionGraph {
             indirect: wait.indirect && !names_family,
             required_by: self.steps[from.index()].required_by.as_ref(),
         }
+    }
+
+    /// The graph of some Resources only, by name, that have nothing to do with all others.
+    #[must_use]
+    pub fn only(&self, names: &BTreeSet<Arc<str>>) -> Self {
+        let root = self.graph.node_count().checked_sub(1);
+        let mut reached = vec![false; self.graph.node_count()];
+        let mut open: Vec<NodeIndex> =
+            self.nodes().filter(|&node| names.contains(&self.step(node).address.name)).collect();
+        while let Some(node) = open.pop() {
+            // All ways to a junction come from what it belongs to; the root belongs to all.
+            if Some(node.index()) != root && !std::mem::replace(&mut reached[node.index()], true) {
+                open.extend(self.graph.neighbors_undirected(node));
+            }
+        }
+        let steps = self.nodes().filter(|node| reached[node.index()]).map(|node| self.steps[node.index()].clone());
+        let mut only = Self { steps: steps.collect(), graph: DiGraph::new() };
+        let mut place = vec![NodeIndex::end(); reached.len()];
+        for node in self.graph.node_indices().filter(|node| reached[node.index()]) {
+            place[node.index()] = only.graph.add_node(());
+        }
+        for edge in self.graph.raw_edges().iter().filter(|edge| reached[edge.source().index()]) {
+            only.graph.add_edge(place[edge.source().index()], place[edge.target().index()], edge.weight);
+        }
+        build::add_root(&mut only);
+        only
     }
 
     fn is_step(&self, node: NodeIndex) -> bool {

@@ -24,6 +24,7 @@ pub mod plugin;
 pub mod install;
 pub mod driver;
 pub mod execute;
+pub mod pipeline;
 pub mod store;
 pub mod reconcile;
 pub mod controller;

@@ -23,6 +23,7 @@ use crate::install::{InstallOptions, Installer, LOCK_FILE};
 use crate::load::{self, Config, Instance};
 use crate::model::data::Texts;
 use crate::model::{DataRef, Diagnostics, Holder, Reason, Recorded, Stored, Value};
+use crate::pipeline;
 use crate::plan::{Held, Memo, PlanOptions};
 use crate::process::{Random as _, SystemClock, SystemRandom};
 use crate::store::{Loaded, Snapshot, StateError, StateFile};
@@ -170,7 +171,7 @@ pub async fn check(files: &Files, limits: Limits) -> anyhow::Result<Checked> {
     }
     let options = PlanOptions { namespace_value: wanted.namespace, ..PlanOptions::default() };
     let plan =
-        execute::plan(&engine, &Arc::new(config), &Recorded::default(), &options, &mut Memo::default()).await.plan;
+        pipeline::plan(&engine, &Arc::new(config), &Recorded::default(), &options, &mut Memo::default()).await.plan;
     if let Some(providers) = engine.drivers.providers() {
         providers.close().await;
     }

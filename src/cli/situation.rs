@@ -8,10 +8,11 @@ use jiff::{SignedDuration, Timestamp};
 use super::args::RefreshChoice;
 use super::failure::Failure;
 use super::options::Planning;
-use crate::execute::{self, Adoption, Consulted, Engine};
-use crate::graph::{self, ActionGraph};
+use crate::execute::{Adoption, Engine};
+use crate::graph::ActionGraph;
 use crate::load::{self, Config, Drift};
 use crate::model::{Action, Address, Change, Diagnostic, Diagnostics, InstanceKey, Reason, Recorded, Severity, Value};
+use crate::pipeline;
 use crate::plan::moves::Move;
 use crate::plan::{Held, Memo, Mode, Plan, PlanOptions, Refresh, RunningStep, select};
 
@@ -106,12 +107,10 @@ impl Situation {
             max_failed_creates: purpose.max_failed_creates,
             ..PlanOptions::default()
         };
-        let made = execute::plan(engine, &self.config, &self.recorded, &options, &mut Memo::default()).await;
-        let Consulted { plan, config, moves, recorded } = made;
+        let made = pipeline::plan(engine, &self.config, &self.recorded, &options, &mut Memo::default()).await;
+        let pipeline::Planned { plan, graph, config, moves } = made;
         require_known(&plan, planning, &moves)?;
-        let (graph, warnings) =
-            graph::build(&plan, &config, recorded.as_ref().unwrap_or(&self.recorded), &options.running);
-        let diagnostics = self.all_diagnostics(&plan, warnings);
+        let diagnostics = self.all_diagnostics(&plan);
         Ok(Planned { plan, config, moves, graph, diagnostics, refresh_only: planning.refresh_only, basis })
     }
 
@@ -141,11 +140,10 @@ impl Situation {
     }
 
     /// What reading found may have been repeated by the plan, as the reason for which it holds something.
-    fn all_diagnostics(&self, plan: &Plan, warnings: Diagnostics) -> Diagnostics {
+    fn all_diagnostics(&self, plan: &Plan) -> Diagnostics {
         let general: Vec<&Diagnostic> = plan.diagnostics.iter().filter(|found| found.address.is_none()).collect();
         let mut all: Diagnostics = self.problems.iter().filter(|problem| !general.contains(problem)).cloned().collect();
         all.extend(plan.diagnostics.iter().cloned());
-        all.extend(warnings);
         all
     }
 }

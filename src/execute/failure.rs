@@ -86,7 +86,7 @@ pub(super) fn below_config(path: &Path) -> Path {
 }
 
 /// The warnings of calls about an object.
-pub(super) fn told(address: &Address, warnings: Diagnostics) -> Diagnostics {
+pub(crate) fn told(address: &Address, warnings: Diagnostics) -> Diagnostics {
     let of_object = |warning: Diagnostic| Diagnostic {
         path: warning.path.as_ref().map(below_config),
         address: Some(address.clone()),

@@ -7,7 +7,7 @@ use crate::driver::{CallContext, Driver};
 use crate::model::{Diagnostics, RecordedObject, Secrets, Value};
 
 /// A configuration with its literal secrets marked: what the schema calls sensitive is, wherever it was written.
-pub(super) fn marked(driver: &dyn Driver, context: &CallContext, config: &Value) -> Value {
+pub(crate) fn marked(driver: &dyn Driver, context: &CallContext, config: &Value) -> Value {
     let schema = context.schema(driver);
     let (Value::Map(map), Some(schema)) = (config, schema) else { return config.clone() };
     if !schema.attributes.values().any(|attribute| attribute.sensitive) {
@@ -22,7 +22,7 @@ pub(super) fn marked(driver: &dyn Driver, context: &CallContext, config: &Value)
 
 /// What must not be told of a call about an object: what is sensitive in its configuration, in the object as it was, and in
 /// what its expressions have `read`.
-pub(super) fn secrets(
+pub(crate) fn secrets(
     driver: &dyn Driver,
     context: &CallContext,
     config: &Value,
@@ -35,7 +35,7 @@ pub(super) fn secrets(
 }
 
 /// The diagnostics without `secrets`, which are gathered only when there is something to tell.
-pub(super) fn diagnostics(found: Diagnostics, secrets: impl FnOnce() -> Secrets) -> Diagnostics {
+pub(crate) fn diagnostics(found: Diagnostics, secrets: impl FnOnce() -> Secrets) -> Diagnostics {
     if found.is_empty() {
         return found;
     }

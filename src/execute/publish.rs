@@ -177,7 +177,7 @@ pub async fn hand_over_copies(engine: &Engine, recorded: &mut Recorded, at: &Add
 }
 
 /// Whether any copy is not as it was written.
-pub(super) async fn has_drifted(engine: &Engine, record: &Record) -> bool {
+pub(crate) async fn has_drifted(engine: &Engine, record: &Record) -> bool {
     let Ok(publisher) = publisher(engine) else { return false };
     for copy in record.published.iter().filter(|copy| !copy.uid.is_empty()) {
         let context = context(engine, record, None, &copy.service_account);

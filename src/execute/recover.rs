@@ -278,7 +278,7 @@ impl Attempt<'_> {
             return Recovery::Held(Held { reason: Reason::CreateOutcomeUnknown, message: message.into() }, None);
         };
         let context = self.context(&planned.recorded, self.timeouts().read);
-        match super::consult::found(self.driver, &context, import).await {
+        match super::asking::found(self.driver, &context, import).await {
             Err(error) => self.later(&error.into()),
             Ok(None) => {
                 let message = format!("no object `{import}` of spec.import exists");

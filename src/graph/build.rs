@@ -135,7 +135,7 @@ fn follow_running(graph: &mut ActionGraph, joined: &Joined<'_>, ordering: &Order
 }
 
 /// One root, which waits for whatever nothing else waits for: when it could run, all is done.
-fn add_root(graph: &mut ActionGraph) {
+pub(super) fn add_root(graph: &mut ActionGraph) {
     let last: Vec<NodeIndex> = graph.graph.externals(Direction::Incoming).collect();
     let root = graph.graph.add_node(());
     for node in last {

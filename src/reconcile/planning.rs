@@ -10,9 +10,10 @@ use super::scope::Scope;
 use super::time::Time;
 use super::{Command, Reconciler, State};
 use crate::execute::Adoption;
-use crate::graph::{self, ActionGraph};
+use crate::graph::ActionGraph;
 use crate::load::Config;
 use crate::model::{Action, Address, Reason, Recorded, Step, Value, Version, of_name};
+use crate::pipeline;
 use crate::plan::moves::Move;
 use crate::plan::{Held, Memo, Plan, PlanOptions, Refresh, RunningStep};
 
@@ -154,78 +155,63 @@ impl PlanRequest {
         gives_up(plan, &self.scope.names)
     }
 
-    /// The plan that was made, in its parts, each with the order of its steps. `config` has the instances of families that
-    /// the plan has made out.
-    pub fn planned(mut self, plan: &Plan, config: &Arc<Config>, moves: &[Move]) -> Planned {
+    /// The plan that was made, in its parts.
+    pub fn planned(mut self, made: pipeline::Planned) -> Planned {
+        let pipeline::Planned { plan, graph, config, moves } = made;
         self.addresses.extend(plan.changes.iter().map(|change| change.address.clone()));
-        let mut parts = Vec::new();
+        let mut kinds: Vec<(BTreeSet<Arc<str>>, Kind)> = Vec::new();
         let mut calm: BTreeSet<Arc<str>> = BTreeSet::new();
         for component in &self.scope.components {
             let own = moves.iter().filter(|one| component.contains(&one.from.name));
             let own: Vec<Move> = own.cloned().collect();
             if !own.is_empty() {
-                parts.push(self.part(plan, config, component.clone(), |_| Kind::Moves(own)));
-            } else if gives_up(plan, component) {
-                parts.push(self.part(plan, config, component.clone(), |graph| Kind::Destroys(graph())));
+                kinds.push((component.clone(), Kind::Moves(own)));
+            } else if gives_up(&plan, component) {
+                kinds.push((component.clone(), Kind::Destroys(graph.only(component))));
             } else {
                 calm.extend(component.iter().cloned());
             }
         }
         if !calm.is_empty() {
-            parts.push(self.part(plan, config, calm, |graph| Kind::Calm(graph())));
+            let graph = if kinds.is_empty() { graph } else { graph.only(&calm) };
+            kinds.push((calm, Kind::Calm(graph)));
         }
+        let parts = kinds.into_iter().map(|(names, kind)| self.part(&plan, &config, names, kind)).collect();
         Planned { parts, memo: self.memo, scope: self.scope, began: self.began }
     }
 
     /// What concerns the given names, which are whole components.
-    fn part(
-        &self,
-        plan: &Plan,
-        config: &Arc<Config>,
-        names: BTreeSet<Arc<str>>,
-        kind: impl FnOnce(&mut dyn FnMut() -> ActionGraph) -> Kind,
-    ) -> Part {
+    fn part(&self, plan: &Plan, config: &Arc<Config>, names: BTreeSet<Arc<str>>, kind: Kind) -> Part {
         let of = |address: &Address| names.contains(&address.name);
         let concerns = |address: &Option<Address>| address.as_ref().is_none_or(of);
-        let config = Arc::new(Config {
-            namespace: config.namespace.clone(),
-            instances: only(&config.instances, of),
-            families: config.families.iter().filter(|(name, _)| names.contains(*name)).map(cloned).collect(),
-            incomplete: config.incomplete.clone(),
-            providers: config.providers.clone(),
-            provider_configs: config.provider_configs.clone(),
-            settings_version: config.settings_version,
-        });
-        let mut plan = Plan {
-            changes: plan.changes.iter().filter(|change| of(&change.address)).cloned().collect(),
-            prepared: only(&plan.prepared, of),
-            lifecycle: only(&plan.lifecycle, of),
-            wants: only(&plan.wants, of),
-            readings: only(&plan.readings, of),
-            read: plan.read.iter().filter(|address| of(address)).cloned().collect(),
-            gone: plan.gone.iter().filter(|address| of(address)).cloned().collect(),
-            diagnostics: plan.diagnostics.iter().filter(|d| concerns(&d.address)).cloned().collect(),
-        };
-        let recorded: Recorded = only(&self.recorded, of);
-        let running: Vec<RunningStep> =
-            self.options.running.iter().filter(|running| of(&running.step.address)).cloned().collect();
-        let mut warnings = Vec::new();
-        let kind = kind(&mut || {
-            let (graph, warned) = graph::build(&plan, &config, &recorded, &running);
-            warnings = warned;
-            graph
-        });
-        plan.diagnostics.extend(warnings);
+        let recorded = self.recorded.iter().filter(|(address, _)| of(address));
         Part {
             addresses: self.addresses.iter().filter(|address| of(address)).cloned().collect(),
-            versions: recorded.iter().map(|(address, stored)| (address.clone(), stored.version)).collect(),
+            config: Arc::new(Config {
+                namespace: config.namespace.clone(),
+                instances: only(&config.instances, of),
+                families: config.families.iter().filter(|(name, _)| names.contains(*name)).map(cloned).collect(),
+                incomplete: config.incomplete.clone(),
+                providers: config.providers.clone(),
+                provider_configs: config.provider_configs.clone(),
+                settings_version: config.settings_version,
+            }),
+            versions: recorded.map(|(address, stored)| (address.clone(), stored.version)).collect(),
+            running: self.options.running.iter().filter(|running| of(&running.step.address)).cloned().collect(),
             fingerprints: only(&self.fingerprints, of),
             wishes: self.wishes.clone(),
+            plan: Plan {
+                changes: plan.changes.iter().filter(|change| of(&change.address)).cloned().collect(),
+                prepared: only(&plan.prepared, of),
+                lifecycle: only(&plan.lifecycle, of),
+                wants: only(&plan.wants, of),
+                readings: only(&plan.readings, of),
+                read: plan.read.iter().filter(|address| of(address)).cloned().collect(),
+                gone: plan.gone.iter().filter(|address| of(address)).cloned().collect(),
+                diagnostics: plan.diagnostics.iter().filter(|d| concerns(&d.address)).cloned().collect(),
+            },
             namespace: self.options.namespace_value.clone(),
             began: self.began,
-            config,
-            running,
-            plan,
             kind,
             names,
         }

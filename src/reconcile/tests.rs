@@ -13,8 +13,9 @@ use super::time::{Moment, Time};
 use super::*;
 use crate::driver::scripted::{Answer, Line, Operation, World};
 use crate::driver::{Registry, Scripted};
-use crate::execute::{self, Consulted, Engine, HolderState, Limits, Place, Wishes, Workers};
+use crate::execute::{self, Engine, HolderState, Limits, Place, Wishes, Workers};
 use crate::model::{Holder, Intent, Record, Value, Version};
+use crate::pipeline;
 use crate::process::{Clock, SystemRandom};
 use crate::store::MemoryJournal;
 
@@ -153,8 +154,8 @@ impl Bench {
 
     async fn plan(&self, mut request: PlanRequest) -> Planned {
         let PlanRequest { config, recorded, options, memo, .. } = &mut request;
-        let Consulted { plan, config, moves, .. } = execute::plan(&self.engine, config, recorded, options, memo).await;
-        request.planned(&plan, &config, &moves)
+        let made = pipeline::plan(&self.engine, config, recorded, options, memo).await;
+        request.planned(made)
     }
 
     /// Does all that is commanded, letting time pass until nothing is due within `longest`.

@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex};
 use purlin::driver::scripted::{self, Answer, Line, Script, World};
 use purlin::driver::{Registry, Scripted};
 use purlin::execute::{self, Adoption, Engine, HolderState, Limits, Progress, ProgressKind, Recovery, Run};
-use purlin::graph;
 use purlin::model::{Address, Holder, Reason};
 use purlin::plan::{Memo, PlanOptions, Refresh};
 use purlin::process::{Clock as _, SystemClock, SystemRandom};
@@ -52,11 +51,10 @@ impl Process {
         let options = PlanOptions { seed: 1, refresh: Refresh::All, ..PlanOptions::default() };
         let config = Arc::new(loaded.config);
         let planned =
-            execute::plan(&self.engine, &config, run.schedule.records(), &options, &mut Memo::default()).await;
-        let (graph, _) = graph::build(&planned.plan, &planned.config, run.schedule.records(), &[]);
+            purlin::pipeline::plan(&self.engine, &config, run.schedule.records(), &options, &mut Memo::default()).await;
         let scope: BTreeSet<Address> =
             planned.config.instances.keys().chain(run.schedule.records().keys()).cloned().collect();
-        let (config, plan) = (planned.config, planned.plan);
+        let (config, plan, graph) = (planned.config, planned.plan, planned.graph);
         let (namespace, wishes) = (loaded.namespace, Arc::default());
         let adoption = Adoption { scope, config, plan, graph, namespace, running: Vec::new(), wishes };
         run.schedule.adopt(adoption).unwrap();

@@ -19,8 +19,9 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("install", &["model", "process"]),
     ("driver", &["model", "process", "cty", "plugin", "install"]),
     ("execute", &["model", "api", "load", "plan", "graph", "process", "plugin", "driver"]),
+    ("pipeline", &["model", "api", "load", "plan", "graph", "driver", "execute"]),
     ("store", &["model", "api", "process", "execute"]),
-    ("reconcile", &["model", "api", "load", "plan", "graph", "execute", "store"]),
+    ("reconcile", &["model", "api", "load", "plan", "graph", "execute", "pipeline", "store"]),
     (
         "controller",
         &[
@@ -34,6 +35,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "install",
             "driver",
             "execute",
+            "pipeline",
             "store",
             "reconcile",
         ],
@@ -52,6 +54,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "install",
             "driver",
             "execute",
+            "pipeline",
             "store",
             "reconcile",
             "controller",

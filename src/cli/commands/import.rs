@@ -16,9 +16,10 @@ use crate::cli::situation::{Planned, Purpose};
 use crate::cli::terraform::escaped;
 use crate::cli::{look, show};
 use crate::driver::kubernetes_object;
-use crate::execute::{self, Limits};
+use crate::execute::Limits;
 use crate::load::{Config, ImportRequest, Instance};
 use crate::model::{Address, InstanceKey, ObjectStatus, Record, RecordedObject, Stored, Value};
+use crate::pipeline;
 
 /// Fields of a Kubernetes object that its server sets, below `metadata`.
 const SET_BY_SERVER: [&str; 7] =
@@ -146,7 +147,7 @@ async fn print(files: &Files, address: &Address, args: &ImportArgs, console: Con
     let view = look::view(Target::Files(files.clone()), Limits::default(), console).await?;
     let namespace = &view.situation.config.namespace;
     let provider = view.situation.config.provider_of(&type_name);
-    let found = execute::import(&view.engine, namespace, address, &type_name, provider.as_ref(), &request).await;
+    let found = pipeline::import(&view.engine, namespace, address, &type_name, provider.as_ref(), &request).await;
     let found = found.map_err(|error| Failure {
         message: format!("the object to import could not be read: {error}"),
         hint: error.hint.clone(),

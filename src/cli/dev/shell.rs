@@ -16,9 +16,10 @@ use crate::cli::output::Console;
 use crate::cli::progress::Reporter;
 use crate::cli::signals::{Signals, Stop};
 use crate::cli::situation::due;
-use crate::execute::{self, Consulted, Engine, HolderState, Place, Places, Progress, Wishes, Workers};
+use crate::execute::{self, Engine, HolderState, Place, Places, Progress, Wishes, Workers};
 use crate::model::Reason;
 use crate::model::{Address, ProviderUse, Stored};
+use crate::pipeline;
 use crate::plan::Held;
 use crate::reconcile::index::Event;
 use crate::reconcile::time::{Moment, Time};
@@ -252,8 +253,8 @@ fn made_of(ended: Result<Happened, JoinError>) -> Happened {
 
 async fn plan(engine: Arc<Engine>, mut request: PlanRequest) -> Happened {
     let PlanRequest { config, recorded, options, memo, .. } = &mut request;
-    let Consulted { plan, config, moves, .. } = execute::plan(&engine, config, recorded, options, memo).await;
-    Happened::Planned(Box::new(request.planned(&plan, &config, &moves)))
+    let made = pipeline::plan(&engine, config, recorded, options, memo).await;
+    Happened::Planned(Box::new(request.planned(made)))
 }
 
 /// We hold the lock of the state file, so whichever process wrote the intent is gone.

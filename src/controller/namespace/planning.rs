@@ -8,7 +8,8 @@ use tokio::time::Instant;
 
 use crate::controller::context::Context;
 use crate::controller::guard::Guard;
-use crate::execute::{self, Consulted, Engine};
+use crate::execute::Engine;
+use crate::pipeline;
 use crate::reconcile::{Happened, PlanRequest, Planned};
 
 /// Makes a plan on a thread of its own: it computes for as long as there are objects, and the threads that serve all
@@ -40,13 +41,13 @@ async fn plan(engine: &Engine, guard: &Guard, mut request: PlanRequest) -> Plann
         && let Some(held) = guard.holds().await
     {
         request.options.hold_destroys = Some(held);
-        let Consulted { plan, config, moves, .. } = ask(engine, &mut request).await;
-        return request.planned(&plan, &config, &moves);
+        let held = ask(engine, &mut request).await;
+        return request.planned(held);
     }
-    request.planned(&made.plan, &made.config, &made.moves)
+    request.planned(made)
 }
 
-async fn ask(engine: &Engine, request: &mut PlanRequest) -> Consulted {
+async fn ask(engine: &Engine, request: &mut PlanRequest) -> pipeline::Planned {
     let PlanRequest { config, recorded, options, memo, .. } = request;
-    execute::plan(engine, config, recorded, options, memo).await
+    pipeline::plan(engine, config, recorded, options, memo).await
 }

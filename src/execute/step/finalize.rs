@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{StepTask, conditions};
-use crate::execute::consult::validate_and_plan;
+use crate::execute::asking::validate_and_plan;
 use crate::execute::failure::Failure;
 use crate::load::Instance;
 use crate::model::{Diagnostics, PlanRequest, PlanResponse, Value};

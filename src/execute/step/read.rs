@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::finalize::first;
 use super::{Fate, StepTask, Unfinished, conditions};
-use crate::execute::consult::read_data;
+use crate::execute::asking::read_data;
 use crate::execute::failure::Failure;
 use crate::model::Reading;
 use crate::plan::finalize::{data_config, recorded_value};

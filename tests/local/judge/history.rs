@@ -6,11 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use purlin::driver::{CreateRecovery, Registry};
-use purlin::execute::{self, Adoption, Consulted, Engine, HolderState, Limits, Progress, Recovery, Run};
+use purlin::execute::{self, Adoption, Engine, HolderState, Limits, Progress, Recovery, Run};
 use purlin::graph;
 use purlin::load::{Config, ImportRequest, Instance};
-use purlin::model::{Action, Address, Diagnostics, Holder, Operation, Reason, Recorded, Stored};
-use purlin::plan::{Held, Memo, Mode, Plan, PlanOptions, Refresh};
+use purlin::model::{Action, Address, Holder, Operation, Reason, Recorded, Stored};
+use purlin::pipeline;
+use purlin::plan::{Held, Memo, Mode, Plan, PlanOptions, Refresh, moves};
 use purlin::process::Clock as _;
 use purlin::store::memory::{Hook, MemoryJournal, Moment, Point, Verdict};
 
@@ -427,16 +428,17 @@ impl History {
             let is_saved = can_be_saved && self.dice.chance(trouble.saved);
             let made = match is_saved {
                 true => self.plan_through_a_file(&config, &recorded, &options).await?,
-                false => self.crash.clone().survive(execute::plan(engine, &config, &recorded, &options, memo)).await,
+                false => self.crash.clone().survive(pipeline::plan(engine, &config, &recorded, &options, memo)).await,
             };
             let Some(made) = made else { return Ok(None) };
-            let Consulted { plan, config, moves, recorded: moved } = made;
-            let recorded = moved.unwrap_or(recorded);
-            let (graph, warnings) = graph::build(&plan, &config, &recorded, &running);
+            let pipeline::Planned { plan, graph, config, moves } = made;
+            let recorded = if moves.is_empty() { recorded } else { moves::carried(&recorded, &moves) };
+            // The plan has them among all others.
+            let (_, warnings) = graph::build(&plan, &config, &recorded, &running);
             for one in &moves {
                 self.note(format!("  move {} to {}", one.from, one.to));
             }
-            self.tell_plan(&plan, &warnings);
+            self.tell_plan(&plan);
             let view = View {
                 wish: &self.wish,
                 records: &recorded,
@@ -529,7 +531,7 @@ impl History {
         aim
     }
 
-    fn tell_plan(&mut self, plan: &Plan, warnings: &Diagnostics) {
+    fn tell_plan(&mut self, plan: &Plan) {
         for change in plan.changes.iter().filter(|change| change.action != Action::NoOp) {
             let deposed = change.deposed.map(|key| format!(" (deposed {key})")).unwrap_or_default();
             let order = change.order.map(|order| format!(" {order:?}")).unwrap_or_default();
@@ -537,7 +539,7 @@ impl History {
             let because = change.because.clone().unwrap_or_default();
             self.note(format!("  plan {}{deposed}: {:?}{order}{blocked} {because}", change.address, change.action));
         }
-        for diagnostic in plan.diagnostics.iter().chain(warnings) {
+        for diagnostic in &plan.diagnostics {
             self.note(format!("  {:?}: {diagnostic}", diagnostic.severity));
         }
         let now = self.clock.now();

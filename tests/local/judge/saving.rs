@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use purlin::cli::options::{Files, Planning};
 use purlin::cli::saved::{Recorder, SavedPlan};
-use purlin::cli::situation::{Basis, Purpose, Situation};
+use purlin::cli::situation::{Basis, Planned, Purpose, Situation};
 use purlin::driver::Registry;
-use purlin::execute::{Consulted, Limits};
+use purlin::execute::Limits;
 use purlin::load::Config;
 use purlin::model::Recorded;
+use purlin::pipeline;
 use purlin::plan::render::json::Changes;
-use purlin::plan::{Mode, PlanOptions, moves};
+use purlin::plan::{Mode, PlanOptions};
 use sha2::{Digest as _, Sha256};
 
 use super::history::History;
@@ -32,7 +33,7 @@ impl History {
         config: &Arc<Config>,
         recorded: &Recorded,
         options: &PlanOptions,
-    ) -> Result<Option<Consulted>, String> {
+    ) -> Result<Option<pipeline::Planned>, String> {
         let situation = Situation {
             config: Arc::clone(config),
             digest: self.digest(),
@@ -73,8 +74,8 @@ impl History {
         }
         self.note("  the plan goes through a file");
         self.filed = Some(Filed { saved: read()?, recorded: recorded.clone(), digest: situation.digest });
-        let after = (!again.moves.is_empty()).then(|| moves::carried(recorded, &again.moves));
-        Ok(Some(Consulted { plan: again.plan, config: again.config, moves: again.moves, recorded: after }))
+        let Planned { plan, graph, config, moves, .. } = again;
+        Ok(Some(pipeline::Planned { plan, graph, config, moves }))
     }
 
     /// A driver that knows nothing of this world: whoever asks it gets other answers.

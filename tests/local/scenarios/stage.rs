@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use purlin::driver::scripted::{Answer, Script, World};
 use purlin::driver::{Registry, Scripted};
-use purlin::execute::{self, Adoption, Consulted, Engine, HolderState, Limits, Run};
-use purlin::graph;
+use purlin::execute::{self, Adoption, Engine, HolderState, Limits, Run};
 use purlin::load::Loaded;
 use purlin::model::{Address, Holder, ObjectStatus, Recorded, Value};
+use purlin::pipeline;
 use purlin::plan::{Held, Memo, Mode, PlanOptions, Refresh};
 use purlin::process::Random as _;
 use purlin::store::memory::{MemoryJournal, Point, Verdict};
@@ -331,17 +331,15 @@ impl Stage {
         let running = run.schedule.running(|address| scope.contains(address));
         let planning = plan_options(options, &process.held, running.clone(), namespace.clone(), self.dice.number());
         let mut memo = Memo::default();
-        let planned = execute::plan(&process.engine, &config, run.schedule.records(), &planning, &mut memo);
+        let planned = pipeline::plan(&process.engine, &config, run.schedule.records(), &planning, &mut memo);
         let Some(made) = self.survive(planned).await else {
             return Err("it crashed while it planned".into());
         };
-        let Consulted { plan, config, moves, recorded } = made;
-        let (graph, warnings) =
-            graph::build(&plan, &config, recorded.as_ref().unwrap_or(run.schedule.records()), &running);
+        let pipeline::Planned { plan, graph, config, moves } = made;
         sections.push(("moves", moves.iter().map(show::move_of).collect()));
         sections.push(("plan", show::plan(&plan, options.show_values)));
         sections.push(("graph", show::graph(&graph)));
-        let told = diagnostics.iter().chain(config.unread()).chain(&plan.diagnostics).chain(&warnings);
+        let told = diagnostics.iter().chain(config.unread()).chain(&plan.diagnostics);
         sections.push(("diagnostics", told.map(show::diagnostic).collect()));
         let journal = process.engine.journal.clone();
         match self.survive(execute::carry_out(journal.as_ref(), run.schedule.records_mut(), &moves)).await {

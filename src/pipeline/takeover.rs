@@ -3,11 +3,11 @@
 
 use std::sync::Arc;
 
-use super::Engine;
-use super::consult::take_places;
-use super::engine::Call;
-use super::failure::told;
 use crate::driver::{CallContext, Driver, Warnings};
+use crate::execute::Engine;
+use crate::execute::asking::take_places;
+use crate::execute::engine::Call;
+use crate::execute::failure::told;
 use crate::load::{Config, Instance};
 use crate::model::{
     Address, Diagnostics, DriverError, ErrorKind, ProviderUse, Reason, Record, RecordedObject, Secrets,

@@ -1,0 +1,89 @@
+//! Questions about one object to its driver, with what must not be told of the answers taken out. Nothing is changed
+//! anywhere.
+
+use super::mask;
+use crate::driver::{CallContext, Driver};
+use crate::execute::Engine;
+use crate::load::ImportRequest;
+use crate::model::{
+    Diagnostics, DriverError, ObjectState, PlanRequest, PlanResponse, ProviderUse, Secrets, Severity, Value,
+};
+
+/// Finds an existing object by what an import says of it.
+pub(crate) async fn found(
+    driver: &dyn Driver,
+    context: &CallContext,
+    request: &ImportRequest,
+) -> Result<Option<ObjectState>, DriverError> {
+    match request {
+        ImportRequest::Id(id) => driver.import(context, id).await,
+        ImportRequest::Identity(identity) => driver.import_by_identity(context, identity).await,
+    }
+}
+
+/// Waits for a place in every pool that a call for the type needs.
+pub(crate) async fn take_places(
+    engine: &Engine,
+    type_name: &str,
+    used: Option<&ProviderUse>,
+) -> Vec<tokio::sync::OwnedSemaphorePermit> {
+    let mut places = Vec::with_capacity(3);
+    for slots in engine.slots(type_name, used) {
+        // The semaphores live as long as the engine and are never closed.
+        if let Ok(place) = slots.acquire_owned().await {
+            places.push(place);
+        }
+    }
+    places
+}
+
+/// Checks a configuration and plans it when the check finds no error. `read_by` gives what the expressions of the object
+/// read, which is asked for only when there is something to tell.
+pub(crate) async fn validate_and_plan<'a>(
+    driver: &dyn Driver,
+    context: &CallContext,
+    request: PlanRequest,
+    read_by: &(dyn Fn() -> Vec<&'a Value> + Sync),
+) -> (Diagnostics, Result<Option<PlanResponse>, DriverError>) {
+    let (config, prior) = (request.config.clone(), request.prior.clone());
+    // Only what is told needs to be masked, and most plans tell nothing.
+    let secrets = || mask::secrets(driver, context, &config, prior.as_deref(), &read_by());
+    let mut found = match driver.validate(context, &config).await {
+        Ok(found) => mask::diagnostics(found, secrets),
+        Err(error) => return (Vec::new(), Err(secrets().error(error))),
+    };
+    if found.iter().any(|diagnostic| diagnostic.severity == Severity::Error) {
+        return (found, Ok(None));
+    }
+    let answer = driver.plan(context, request).await;
+    let mut warnings = mask::diagnostics(context.warnings.take(), secrets);
+    // Providers of the second SDK say the same of a configuration once more.
+    warnings.retain(|warning| !found.contains(warning));
+    found.extend(warnings);
+    (found, answer.map(Some).map_err(|error| secrets().error(error)))
+}
+
+/// Checks the configuration of a data source, and when that finds no error reads with it if it shall: otherwise it says
+/// what reading will give. `read_by` is as for [`validate_and_plan`].
+pub(crate) async fn read_data<'a>(
+    driver: &dyn Driver,
+    context: &CallContext,
+    config: &Value,
+    read: bool,
+    read_by: &(dyn Fn() -> Vec<&'a Value> + Sync),
+) -> (Diagnostics, Result<Option<Value>, DriverError>) {
+    let secrets = || mask::secrets(driver, context, config, None, &read_by());
+    let (mut found, expected) = match driver.expect_data(context, config).await {
+        Ok((found, expected)) => (mask::diagnostics(found, secrets), expected),
+        Err(error) => return (Vec::new(), Err(secrets().error(error))),
+    };
+    if found.iter().any(|diagnostic| diagnostic.severity == Severity::Error) {
+        return (found, Ok(None));
+    }
+    let value = if read { driver.read_data(context, config).await } else { Ok(expected) };
+    let warnings = mask::diagnostics(context.warnings.take(), secrets);
+    let mut warnings = mask::diagnostics(warnings, || Secrets::of(value.iter()));
+    warnings.retain(|warning| !found.contains(warning));
+    found.extend(warnings);
+    (found, value.map(Some).map_err(|error| secrets().error(error)))
+}

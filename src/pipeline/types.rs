@@ -1,0 +1,38 @@
+//! The types that planning knows: those that drivers serve.
+
+use std::sync::Arc;
+
+use crate::driver::Registry;
+use crate::load::closest;
+use crate::model::{DriverError, Provider, Schema};
+use crate::plan::Types;
+
+impl Types for Registry {
+    fn schema(&self, type_name: &str, provider: Option<&Provider>) -> Option<Arc<Schema>> {
+        self.get(type_name)?.schema(type_name, provider)
+    }
+
+    fn data_schema(&self, type_name: &str, provider: Option<&Provider>) -> Option<Arc<Schema>> {
+        self.get(type_name)?.data_schema(type_name, provider)
+    }
+
+    fn closest(&self, type_name: &str, provider: Option<&Provider>, is_data: bool) -> Option<String> {
+        let served = |name: &&Arc<str>| match is_data {
+            true => self.data_schema(name, None).is_some(),
+            false => self.schema(name, None).is_some(),
+        };
+        let own = self.types().filter(|_| provider.is_none()).filter(served).map(ToString::to_string);
+        let of_providers = self.providers().map(|driver| driver.types(provider, is_data)).unwrap_or_default();
+        let all: Vec<String> = own.chain(of_providers).collect();
+        // What all types of a provider begin with says nothing about which one is meant.
+        let begins = provider.and_then(|_| type_name.find('_')).map_or("", |end| &type_name[..=end]);
+        let rest = |name: &'_ String| name.strip_prefix(begins).map(str::to_owned);
+        let rests: Vec<String> = all.iter().filter_map(rest).collect();
+        let meant = closest(&type_name[begins.len()..], rests.iter().map(String::as_str))?;
+        Some(format!("{begins}{meant}"))
+    }
+
+    fn fault(&self, provider: &Provider) -> Option<DriverError> {
+        self.providers()?.fault(provider)
+    }
+}
