@@ -26,4 +26,5 @@ pub mod driver;
 pub mod execute;
 pub mod store;
 pub mod controller;
+pub mod migrate;
 pub mod cli;

@@ -2,18 +2,18 @@
 
 #![expect(missing_docs, reason = "a doc comment becomes help text, and a flattened group has none of its own")]
 
+mod migrate;
 mod provider;
-mod terraform;
 
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+pub use migrate::{MigrateArgs, StateExportArgs};
 pub use provider::{
     ExplainTypeArgs, ProviderCommand, ProviderDocsArgs, ProviderInstallArgs, ProviderListArgs, ProviderLockArgs,
     ProviderNameArgs, TypeFormat,
 };
-pub use terraform::{MigrateArgs, StateExportArgs};
 
 /// Plans, orders and carries out infrastructure changes, on a cluster or on a folder of files.
 #[derive(Debug, Parser)]

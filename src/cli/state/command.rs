@@ -2,7 +2,7 @@
 
 use super::edit::{self, Edited};
 use super::records::{self, Editor, Records};
-use super::rows;
+use super::{export, rows};
 use crate::cli::args::{
     Format, StateCommand, StateEditArgs, StateListArgs, StateMoveArgs, StateReleaseArgs, StateRemoveArgs, StateShowArgs,
 };
@@ -10,7 +10,7 @@ use crate::cli::failure::{Exit, Failure};
 use crate::cli::options::{Target, address, names};
 use crate::cli::output::Console;
 use crate::cli::table::Table;
-use crate::cli::{cluster, json, terraform};
+use crate::cli::{cluster, json};
 use crate::execute;
 use crate::model::{Address, Record, Recorded};
 use crate::plan::moves::Move;
@@ -19,7 +19,7 @@ use crate::plan::moves::Move;
 pub async fn run(command: StateCommand, console: Console) -> anyhow::Result<Exit> {
     match command {
         StateCommand::List(args) => return list(args, console).await,
-        StateCommand::Export(args) => return terraform::export(args, console).await,
+        StateCommand::Export(args) => return export::run(args, console).await,
         StateCommand::Show(args) => show(args, console).await?,
         StateCommand::Rm(args) => remove(args, console).await?,
         StateCommand::Mv(args) => relocate(args, console).await?,
