@@ -55,7 +55,7 @@ impl Secrets {
     fn input(&mut self, at: &str, value: &Value) -> Piece {
         let (text, is_json) = match value {
             Value::String(text) => (text.to_string(), false),
-            other => (other.without_marks().to_json().to_string(), true),
+            other => (other.to_json_text(), true),
         };
         // Two texts that are equal are one secret; JSON and the same text have different names.
         let known = self.by_name.iter().find(|(name, known)| **known == text && name.ends_with("_json") == is_json);
@@ -130,6 +130,9 @@ pub fn written(
     });
     if !one.address.is_data && wanted.iter().any(|(_, found)| found.create_before_destroy) {
         spec.insert("lifecycle".into(), json!({"createBeforeDestroy": true}));
+    }
+    if wanted.iter().any(|(_, found)| found.object.skip_destroy) {
+        spec.insert("deletionPolicy".into(), json!("Orphan"));
     }
     Some(Written { manifest: document(one, spec), secret, notes })
 }

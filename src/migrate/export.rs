@@ -145,6 +145,10 @@ impl Exporter<'_> {
         if object.create_before_destroy {
             tail.insert("create_before_destroy".into(), json!(true));
         }
+        // OpenTofu from 1.12 on; others pass over it.
+        if object.skip_destroy {
+            tail.insert("skip_destroy".into(), json!(true));
+        }
         // Attributes and identity keep every digit of their numbers.
         let identity = foreign.identity.map(|(identity, _)| format!(", \"identity\": {identity}")).unwrap_or_default();
         let inner = |map: Map<String, Json>| {
@@ -205,7 +209,7 @@ fn marked_places(value: &Value, at: &mut Vec<Json>, found: &mut Vec<Json>) {
 fn built_in_attributes(value: &Value) -> String {
     let text = |name: &str| match value.get(name).map(Value::without_marks) {
         None | Some(Value::Null) => "null".to_owned(),
-        Some(value) => format!("{{\"value\":{},\"type\":{}}}", value.to_json(), type_of(&value).to_json()),
+        Some(value) => format!("{{\"value\":{},\"type\":{}}}", value.to_json_text(), type_of(&value).to_json()),
     };
     let id = value.get("id").map(Value::to_json).unwrap_or_default();
     let parts = ["input", "output", "triggers_replace"].map(|name| format!("\"{name}\":{}", text(name)));

@@ -168,6 +168,7 @@ fn resource_of(
 /// What is known of an object, with what the state says of it: its status, and which places are sensitive.
 fn found(from: Object, answer: Answer, is_built_in: bool) -> Found {
     let Answer { mut object, config, .. } = answer;
+    object.skip_destroy = from.skip_destroy;
     object.status = if from.tainted { ObjectStatus::Tainted } else { ObjectStatus::Ready };
     object.value = from.sensitive.iter().fold(object.value, |value, path| marked(&value, &path.0));
     if is_built_in {

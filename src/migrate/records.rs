@@ -32,10 +32,11 @@ pub fn records(gathered: &[Gathered], chosen: &Chosen, files: &[File], given: &C
     for one in gathered.iter().filter(|one| !one.address.is_data) {
         let used = chosen.uses.get(&one.provider);
         let known = used.and_then(|used| settled.get(&used.name));
-        let record = |found: &Found, dependencies: BTreeSet<Address>, create_before_destroy: bool| {
+        let record = |found: &Found, dependencies: BTreeSet<Address>, create_before_destroy, skip_destroy| {
             Arc::new(RecordedObject {
                 dependencies: dependencies.into_iter().collect(),
                 create_before_destroy,
+                skip_destroy,
                 provider: known.or(used).cloned(),
                 // Under which settings it was read is unknown while they are still to be written.
                 provider_config: known.map_or_else(|| Arc::from(""), |used| used.digest.clone()),
@@ -45,6 +46,8 @@ pub fn records(gathered: &[Gathered], chosen: &Chosen, files: &[File], given: &C
         let in_state = |found: &Found| -> BTreeSet<Address> {
             index.dependencies(one, &found.dependencies).iter().map(|other| other.dependency()).collect()
         };
+        let as_in_state =
+            |found: &Found| record(found, in_state(found), found.create_before_destroy, found.object.skip_destroy);
         for instance in &one.instances {
             let address = Address { name: one.name.clone(), key: instance.key.clone() };
             let mut made =
@@ -53,14 +56,12 @@ pub fn records(gathered: &[Gathered], chosen: &Chosen, files: &[File], given: &C
                 Some(wanted) => {
                     let direct = || wanted.references.iter().map(|reference| reference.target.clone()).collect();
                     let targets = through.targets(&config, wanted).unwrap_or_else(direct);
-                    record(found, targets, first.contains(&address))
+                    record(found, targets, first.contains(&address), wanted.keeps_object())
                 }
-                None => record(found, in_state(found), found.create_before_destroy),
+                None => as_in_state(found),
             });
             let deposed = instance.deposed.iter();
-            made.deposed = deposed
-                .map(|(key, found)| (*key, record(found, in_state(found), found.create_before_destroy)))
-                .collect();
+            made.deposed = deposed.map(|(key, found)| (*key, as_in_state(found))).collect();
             records.push(made);
         }
     }

@@ -66,6 +66,8 @@ pub struct Object {
     pub dependencies: Vec<String>,
     /// It is replaced by creating its successor first.
     pub create_before_destroy: bool,
+    /// Its configuration had `lifecycle { destroy = false }`: it is forgotten in the end.
+    pub skip_destroy: bool,
 }
 
 impl Resource {
@@ -202,6 +204,7 @@ fn object(text: &str) -> Result<Object, String> {
         sensitive: sensitive.into_iter().map(path).collect(),
         dependencies: read(&members, "dependencies")?,
         create_before_destroy: read(&members, "create_before_destroy")?,
+        skip_destroy: read(&members, "skip_destroy")?,
     })
 }
 
