@@ -152,8 +152,7 @@ impl Migration {
         notes.extend(
             outputs.iter().map(|name| format!("the output `{name}` is left out; `spec.publish` has its place")),
         );
-        let (written, unused) = manifests(&gathered, configuration, &chosen).map_err(one)?;
-        notes.extend(unused);
+        let written = manifests(&gathered, configuration, &chosen, &mut notes).map_err(one)?;
         let data = gathered.iter().filter(|one| one.address.is_data).count();
         let resources = gathered.len() - data;
         let files = files(&written, &chosen, secrets).map_err(one)?;
@@ -182,24 +181,26 @@ fn take_data(state: &mut State, configuration: Option<&Configuration>) -> Vec<St
     notes
 }
 
-/// The manifest of each resource that is in use, and a line for each other one.
+/// The manifest of each resource that is in use; `notes` gets a line for each other one.
 fn manifests<'g>(
     gathered: &'g [Gathered],
     configuration: Option<&Configuration>,
     chosen: &Chosen,
-) -> Result<(Vec<(&'g Gathered, Written)>, Vec<String>), Problem> {
+    notes: &mut Vec<String>,
+) -> Result<Vec<(&'g Gathered, Written)>, Problem> {
     let index = Index::new(gathered);
     let mut written = Vec::new();
-    let mut unused = Vec::new();
     for one in gathered {
         match documents::written(one, &index, configuration, chosen) {
             Some(made) => written.push((one, made)),
-            None => unused
-                .push(format!("nothing of `{}` is in use: the next plan destroys what is left of it", one.address)),
+            None => {
+                notes
+                    .push(format!("nothing of `{}` is in use: the next plan destroys what is left of it", one.address));
+            }
         }
     }
     documents::depend(&mut written, &index)?;
-    Ok((written, unused))
+    Ok(written)
 }
 
 /// The files of the folder.
