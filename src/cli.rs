@@ -25,7 +25,6 @@ pub mod signals;
 pub mod situation;
 pub mod state;
 pub mod table;
-pub mod terraform;
 
 use std::process::ExitCode;
 
@@ -87,7 +86,7 @@ fn run(command: Command, console: Console) -> anyhow::Result<Exit> {
         Command::Get(args) => local_runtime()?.block_on(c::get::run(args, console)),
         Command::Tree(args) => local_runtime()?.block_on(c::tree::run(args, console)),
         Command::Import(args) => local_runtime()?.block_on(c::import::run(args, console)),
-        Command::Migrate(args) => local_runtime()?.block_on(terraform::migrate(args, console)),
+        Command::Migrate(args) => local_runtime()?.block_on(c::migrate::run(args, console)),
         Command::Suspend(args) => local_runtime()?.block_on(c::switch::suspend(args, console)),
         Command::Resume(args) => local_runtime()?.block_on(c::switch::resume(args, console)),
         Command::Reconcile(args) => local_runtime()?.block_on(c::switch::reconcile(args, console)),

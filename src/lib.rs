@@ -28,4 +28,5 @@ pub mod pipeline;
 pub mod store;
 pub mod reconcile;
 pub mod controller;
+pub mod migrate;
 pub mod cli;

@@ -2,18 +2,18 @@
 
 #![expect(missing_docs, reason = "a doc comment becomes help text, and a flattened group has none of its own")]
 
+mod migrate;
 mod provider;
-mod terraform;
 
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+pub use migrate::{MigrateArgs, StateExportArgs};
 pub use provider::{
     ExplainTypeArgs, ProviderCommand, ProviderDocsArgs, ProviderInstallArgs, ProviderListArgs, ProviderLockArgs,
     ProviderNameArgs, TypeFormat,
 };
-pub use terraform::{MigrateArgs, StateExportArgs};
 
 /// Plans, orders and carries out infrastructure changes, on a cluster or on a folder of files.
 #[derive(Debug, Parser)]
@@ -343,11 +343,11 @@ pub enum StateCommand {
     List(StateListArgs),
     /// Show what is recorded about one address.
     Show(StateShowArgs),
-    /// Forget an object: the record goes, the object stays.
+    /// Forget an object, or all instances of a family: the record goes, the object stays.
     Rm(StateRemoveArgs),
-    /// Give an object another address, without touching it.
+    /// Give an object, or all instances of a family, another address, without touching it.
     Mv(StateMoveArgs),
-    /// Have the next apply replace an object.
+    /// Have the next apply replace an object, or all instances of a family.
     Taint(StateEditArgs),
     /// Take an object for complete again.
     Untaint(StateEditArgs),
@@ -395,7 +395,7 @@ pub struct StateMoveArgs {
 /// `purlin state rm`.
 #[derive(Debug, Args)]
 pub struct StateRemoveArgs {
-    /// The address.
+    /// The address; a name without a key means all instances of a family, unless there is an object without a key.
     pub address: String,
     #[command(flatten)]
     pub target: TargetArgs,
@@ -411,7 +411,7 @@ pub struct StateRemoveArgs {
 /// `purlin state taint`, `untaint`, `unprotect`.
 #[derive(Debug, Args)]
 pub struct StateEditArgs {
-    /// The address.
+    /// The address; a name without a key means all instances of a family, unless there is an object without a key.
     pub address: String,
     #[command(flatten)]
     pub target: TargetArgs,

@@ -287,6 +287,7 @@ impl ClusterEditor {
         let written = match edited {
             Edited::To(record) => self.secrets.replace(&record, stored, Patience::SHORT).await.map(drop),
             Edited::Erased => return self.remove(&record.address, *version).await,
+            Edited::Same => return Ok(()),
         };
         written.map_err(|failure| refused(&failure))
     }
@@ -341,6 +342,11 @@ impl ClusterEditor {
 }
 
 impl ClusterEditor {
+    /// Whether the index of a family has an address that nothing is recorded of.
+    pub fn misses(&self, address: &Address) -> bool {
+        self.indexed.contains(address) && !self.recorded.contains(address)
+    }
+
     /// Declares that there is no object behind a record that is missing: the Resource, or the index of its family, no
     /// longer says that there is one.
     pub async fn forget_missing(&self, address: &Address) -> anyhow::Result<()> {

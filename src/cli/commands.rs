@@ -10,6 +10,7 @@ pub mod get;
 pub mod graph;
 pub mod import;
 pub mod launch_plugin;
+pub mod migrate;
 pub mod plan;
 pub mod switch;
 pub mod tree;

@@ -2,6 +2,7 @@
 
 pub mod command;
 pub mod edit;
+pub mod export;
 pub mod records;
 pub mod rows;
 

@@ -157,7 +157,7 @@ impl Publication {
                 Value::Null => continue,
                 Value::String(text) => text.clone(),
                 // Numbers and booleans as they are, lists and maps as JSON.
-                other => other.to_json().to_string().into(),
+                other => other.to_json_text().into(),
             };
             texts.insert(key.clone(), text);
         }

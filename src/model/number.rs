@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use serde::{Serialize, Serializer};
+use serde_json::value::RawValue;
 
 /// A number. `Int` when it is whole and fits, `Float` when its shortest decimal form is exact as `f64`,
 /// otherwise the digits as they were written.
@@ -36,8 +37,28 @@ impl Number {
         if float.is_finite() && survives {
             return Some(Self::from(float));
         }
-        Some(Self::Decimal(text.into()))
+        Some(Self::Decimal(as_json(text).into()))
     }
+
+    /// As a value of `serde_json`, which has no place for the digits of an exact decimal: those come as text.
+    pub fn to_json(&self) -> serde_json::Value {
+        match self {
+            Self::Int(int) => (*int).into(),
+            Self::Float(float) => (*float).into(),
+            Self::Decimal(text) => text.parse::<u64>().map_or_else(|_| (&**text).into(), Into::into),
+        }
+    }
+}
+
+/// Digits as JSON has them: without superfluous zeros in front, and with digits on both sides of the point.
+fn as_json(text: &str) -> String {
+    let (sign, unsigned) = text.strip_prefix('-').map_or(("", text), |rest| ("-", rest));
+    let (mantissa, exponent) = unsigned.split_at(unsigned.find(['e', 'E']).unwrap_or(unsigned.len()));
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let whole = whole.trim_start_matches('0');
+    let whole = if whole.is_empty() { "0" } else { whole };
+    let point = if fraction.is_empty() { "" } else { "." };
+    format!("{sign}{whole}{point}{fraction}{exponent}")
 }
 
 impl From<i64> for Number {
@@ -83,9 +104,9 @@ impl Serialize for Number {
         match self {
             Self::Int(int) => serializer.serialize_i64(*int),
             Self::Float(float) => serializer.serialize_f64(*float),
-            // JSON output of an exact decimal: as a number where the writer keeps digits, else as text.
-            Self::Decimal(text) => match text.parse::<u64>() {
-                Ok(unsigned) => serializer.serialize_u64(unsigned),
+            // Into JSON text go the digits as they are. A `serde_json::Value` would round them.
+            Self::Decimal(text) => match RawValue::from_string(text.to_string()) {
+                Ok(digits) => digits.serialize(serializer),
                 Err(_) => serializer.serialize_str(text),
             },
         }
@@ -97,6 +118,16 @@ mod tests {
     use super::*;
 
     #[test]
+    fn in_json_text_every_number_is_a_number() {
+        for text in ["-123456789012345678901234567890", "0.12345678901234567890123", "18446744073709551616", "1e400"] {
+            let number = Number::parse(text).unwrap();
+            assert_eq!(serde_json::to_string(&number).unwrap(), text);
+            assert_eq!(number.to_json(), serde_json::json!(text), "in a tree it comes as text");
+        }
+        assert_eq!(Number::parse("18446744073709551615").unwrap().to_json(), serde_json::json!(u64::MAX));
+    }
+
+    #[test]
     fn numbers_keep_their_digits() {
         for text in ["0", "-7", "9223372036854775807", "9223372036854775808", "0.1", "3.141592653589793238", "1.5"] {
             assert_eq!(Number::parse(text).map(|n| n.to_string()).as_deref(), Some(text));
@@ -104,6 +135,13 @@ mod tests {
         assert_eq!(Number::parse("0.30000000000000004"), Some(Number::from(0.1 + 0.2)));
         assert_eq!(Number::parse("2.0"), Some(Number::Int(2)));
         assert_eq!(Number::parse("1e3"), Some(Number::Int(1000)));
+        for (given, kept) in [
+            ("00123456789012345678901", "123456789012345678901"),
+            ("-.1234567890123456789", "-0.1234567890123456789"),
+            ("1234567890123456789.e1", "1234567890123456789e1"),
+        ] {
+            assert_eq!(Number::parse(given).map(|n| n.to_string()).as_deref(), Some(kept));
+        }
         assert!(Number::parse("-").is_none() && Number::parse("abc").is_none());
     }
 }

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use serde::{Serialize, Serializer};
+
 use super::{Map, Number, Path};
 
 /// A value of an attribute. Cloning is cheap: the large forms are shared.
@@ -163,18 +165,24 @@ impl Value {
         }
     }
 
-    /// The JSON that drivers and records get: marks are dropped; unknown places become `null`.
+    /// The JSON that drivers get: marks are dropped; unknown places become `null`. Numbers beyond 64 bits and double
+    /// precision come as text: [`Self::to_json_text`] has their digits.
     pub fn to_json(&self) -> serde_json::Value {
         use serde_json::Value as Json;
         match self {
             Self::Null | Self::Unknown => Json::Null,
             Self::Bool(bool) => Json::Bool(*bool),
-            Self::Number(number) => serde_json::to_value(number).unwrap_or(Json::Null),
+            Self::Number(number) => number.to_json(),
             Self::String(text) => Json::String(text.to_string()),
             Self::List(items) => Json::Array(items.iter().map(Self::to_json).collect()),
             Self::Map(map) => Json::Object(map.iter().map(|(key, item)| (key.to_string(), item.to_json())).collect()),
             Self::Sensitive(inner) => inner.to_json(),
         }
+    }
+
+    /// The same as text, in which every number is a number with all its digits.
+    pub fn to_json_text(&self) -> String {
+        serde_json::to_string(&Unmasked(self)).expect("keys are texts, and nothing is written out")
     }
 
     /// `true` at each place that is not known yet, in the shape of the value; `None` when all is known.
@@ -216,6 +224,23 @@ impl Value {
                     || (a.len() == b.len() && a.iter().zip(b.iter()).all(|((ka, a), (kb, b))| ka == kb && a.same(b)))
             }
             (a, b) => a == b,
+        }
+    }
+}
+
+/// Writes a value with what must not be shown.
+struct Unmasked<'a>(&'a Value);
+
+impl Serialize for Unmasked<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.0 {
+            Value::Null | Value::Unknown => serializer.serialize_unit(),
+            Value::Bool(bool) => serializer.serialize_bool(*bool),
+            Value::Number(number) => number.serialize(serializer),
+            Value::String(text) => serializer.serialize_str(text),
+            Value::List(items) => serializer.collect_seq(items.iter().map(Unmasked)),
+            Value::Map(map) => serializer.collect_map(map.iter().map(|(key, item)| (key, Unmasked(item)))),
+            Value::Sensitive(inner) => Unmasked(inner).serialize(serializer),
         }
     }
 }

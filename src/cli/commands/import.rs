@@ -13,11 +13,11 @@ use crate::cli::local::{self, Session};
 use crate::cli::options::{Files, Planning, Target, address};
 use crate::cli::output::Console;
 use crate::cli::situation::{Planned, Purpose};
-use crate::cli::terraform::escaped;
 use crate::cli::{look, show};
 use crate::driver::kubernetes_object;
 use crate::execute::Limits;
 use crate::load::{Config, ImportRequest, Instance};
+use crate::migrate::escaped;
 use crate::model::{Address, InstanceKey, ObjectStatus, Record, RecordedObject, Stored, Value};
 use crate::pipeline;
 

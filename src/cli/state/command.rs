@@ -2,7 +2,7 @@
 
 use super::edit::{self, Edited};
 use super::records::{self, Editor, Records};
-use super::rows;
+use super::{export, rows};
 use crate::cli::args::{
     Format, StateCommand, StateEditArgs, StateListArgs, StateMoveArgs, StateReleaseArgs, StateRemoveArgs, StateShowArgs,
 };
@@ -10,22 +10,26 @@ use crate::cli::failure::{Exit, Failure};
 use crate::cli::options::{Target, address, names};
 use crate::cli::output::Console;
 use crate::cli::table::Table;
-use crate::cli::{cluster, json, terraform};
+use crate::cli::{cluster, json};
 use crate::execute;
-use crate::model::{Address, Record, Recorded};
+use crate::model::{Address, Record, Recorded, Stored, Value};
 use crate::plan::moves::Move;
 
 /// Runs the command.
 pub async fn run(command: StateCommand, console: Console) -> anyhow::Result<Exit> {
     match command {
         StateCommand::List(args) => return list(args, console).await,
-        StateCommand::Export(args) => return terraform::export(args, console).await,
+        StateCommand::Export(args) => return export::run(args, console).await,
         StateCommand::Show(args) => show(args, console).await?,
         StateCommand::Rm(args) => remove(args, console).await?,
         StateCommand::Mv(args) => relocate(args, console).await?,
-        StateCommand::Taint(args) => edit(args, edit::taint, "is tainted: the next plan replaces it", console).await?,
-        StateCommand::Untaint(args) => edit(args, edit::untaint, "is not tainted any more", console).await?,
-        StateCommand::Unprotect(args) => edit(args, edit::unprotect, "is not protected any more", console).await?,
+        StateCommand::Taint(args) => taint(args, console).await?,
+        StateCommand::Untaint(args) => {
+            edit(args, edit::untaint, ("is not tainted any more", "is not tainted"), console).await?;
+        }
+        StateCommand::Unprotect(args) => {
+            edit(args, edit::unprotect, ("is not protected any more", "is not protected"), console).await?;
+        }
         StateCommand::Release(args) => release(args, console).await?,
     }
     Ok(Exit::Success)
@@ -42,7 +46,8 @@ async fn list(args: StateListArgs, console: Console) -> anyhow::Result<Exit> {
     console.diagnostics(&records.diagnostics);
     let mut table = Table::new(["ADDRESS", "TYPE", "STATUS", "DEPOSED", "ID"]);
     for row in rows {
-        let id = row.values.get("id").and_then(|id| id.as_str()).unwrap_or_default().to_owned();
+        let id = row.values.0.and_then(|values| values.get("id")).filter(|id| !id.has_sensitive());
+        let id = id.and_then(Value::as_str).unwrap_or_default().to_owned();
         let key = row.deposed_key.map(|key| key.to_string()).unwrap_or_default();
         table.push([row.address.to_string(), row.type_name.to_owned(), row.status.to_owned(), key, id]);
     }
@@ -100,22 +105,26 @@ async fn remove(args: StateRemoveArgs, console: Console) -> anyhow::Result<()> {
         console.notice(&format!("`{address}` is forgotten."));
         return Ok(());
     }
-    let Some(stored) = records.recorded.get(&address) else {
+    let meant = meant(&address, &records.recorded);
+    // What is missing is that very record, whatever else has the name.
+    if meant.is_empty() || records.editor.misses(&address) {
         return forget_missing(&records, &address, args.yes, console).await;
-    };
-    let edited = edit::remove(&stored.record, args.force)?;
-    let mut question = edit::removal(&stored.record);
-    if matches!(target, Target::Cluster(_)) {
-        question.push_str(" Unless its Resource is deleted or suspended, the controller will create it anew.");
     }
-    let left = edit::left_behind(&stored.record).filter(|_| edited == Edited::Erased);
+    let edited = meant.iter().map(|stored| edit::remove(&stored.record, args.force));
+    let edited = edited.collect::<anyhow::Result<Vec<_>>>()?;
+    let mut question = meant.iter().map(|stored| edit::removal(&stored.record)).collect::<Vec<_>>().join("\n");
+    if matches!(target, Target::Cluster(_)) {
+        question.push_str(" Unless its Resource is deleted or suspended, the controller will create it again.");
+    }
+    let erased = meant.iter().zip(&edited).filter(|(_, edited)| **edited == Edited::Erased);
+    let left: Vec<String> = erased.filter_map(|(stored, _)| edit::left_behind(&stored.record)).collect();
     question.extend(left.iter().map(|left| format!(" {left}")));
     confirm(&question, args.yes, console)?;
-    records.editor.write(stored, edited).await?;
-    console.notice(&format!("`{address}` is forgotten."));
-    if let Some(left) = left {
-        console.notice(&left);
+    for (stored, edited) in meant.iter().zip(edited) {
+        records.editor.write(stored, edited).await?;
+        console.notice(&format!("`{}` is forgotten.", stored.record.address));
     }
+    left.iter().for_each(|left| console.notice(left));
     Ok(())
 }
 
@@ -132,23 +141,71 @@ async fn forget_missing(records: &Records, address: &Address, yes: bool, console
 async fn relocate(args: StateMoveArgs, console: Console) -> anyhow::Result<()> {
     let (from, to) = (address(&args.from)?, address(&args.to)?);
     let mut records = records::open(Target::decide(args.target), console).await?;
-    let Some(stored) = records.recorded.get(&from) else { return Err(not_recorded(&from, &records.recorded)) };
-    edit::require_settled(&stored.record)?;
-    if let Some(occupant) = records.recorded.get(&to).filter(|occupant| !occupant.record.is_empty()) {
-        let what = format!("`{}` has a record already", occupant.record.address);
-        return Err(Failure::hinted(what, format!("to forget that object and let it stay: `purlin state rm {to}`")));
+    let meant: Vec<Stored> = meant(&from, &records.recorded).into_iter().cloned().collect();
+    if meant.is_empty() {
+        return Err(not_recorded(&from, &records.recorded));
     }
-    match &records.editor {
+    let is_family = meant.iter().any(|stored| stored.record.address != from);
+    if let Some(unreadable) = records.unreadable.iter().find(|found| is_family && found.address.name == from.name) {
+        return Err(Failure::hinted(unreadable.to_string(), "name the instances that are to be moved one by one"));
+    }
+    if is_family && to.is_instance() {
+        let what = format!("`{from}` is a family, and `{to}` one instance");
+        return Err(Failure::hinted(what, "name a Resource without a key, or the instance that is to be moved"));
+    }
+    let mut pairs: Vec<(Stored, Address)> = Vec::new();
+    for stored in meant {
+        edit::require_settled(&stored.record)?;
+        let key = if is_family { &stored.record.address.key } else { &to.key };
+        let to = Address { name: to.name.clone(), key: key.clone() };
+        if let Some(occupant) = records.recorded.get(&to).filter(|occupant| !occupant.record.is_empty()) {
+            let what = format!("`{}` has a record already", occupant.record.address);
+            return Err(Failure::hinted(
+                what,
+                format!("to forget that object and let it stay: `purlin state rm {to}`"),
+            ));
+        }
+        pairs.push((stored, to));
+    }
+    let after = match &records.editor {
         Editor::File(state) => {
-            let uid = stored.record.uid.clone();
-            let one = Move { from: from.clone(), to: to.clone(), uid, back: false, conversion: None };
-            execute::carry_out(state, &mut records.recorded, &[one]).await?;
-            console.notice(&format!("`{from}` is `{to}` from now on."));
+            let one = |(stored, to): &(Stored, Address)| {
+                let (from, uid) = (stored.record.address.clone(), stored.record.uid.clone());
+                Move { from, to: to.clone(), uid, back: false, conversion: None }
+            };
+            let moves: Vec<Move> = pairs.iter().map(one).collect();
+            execute::carry_out(state, &mut records.recorded, &moves).await?;
+            ""
         }
         Editor::Cluster(editor) => {
-            editor.relocate(stored, &to).await?;
-            console.notice(&format!("`{from}` is `{to}` from now on; the controller carries it out."));
+            for (stored, to) in &pairs {
+                editor.relocate(stored, to).await?;
+            }
+            "; the controller carries it out"
         }
+    };
+    for (stored, to) in &pairs {
+        console.notice(&format!("`{}` is `{to}` from now on{after}.", stored.record.address));
+    }
+    Ok(())
+}
+
+/// What an address means: the object of that very address; without a key, and where there is none, all instances of the
+/// family.
+fn meant<'r>(address: &Address, recorded: &'r Recorded) -> Vec<&'r Stored> {
+    match recorded.get(address) {
+        Some(stored) => vec![stored],
+        None if address.is_instance() => Vec::new(),
+        None => recorded.values().filter(|stored| stored.record.address.name == address.name).collect(),
+    }
+}
+
+/// To taint twice is no error: a script that was cut may be run again.
+async fn taint(args: StateEditArgs, console: Console) -> anyhow::Result<()> {
+    let address = args.address.clone();
+    if !write_edited(args, edit::taint, "is tainted: the next plan replaces it", console).await? {
+        console.notice(&format!("`{address}` is tainted already, and nothing was changed."));
+        console.notice(&format!("hint: the next apply replaces it; `purlin state untaint {address}` lets it stay"));
     }
     Ok(())
 }
@@ -156,16 +213,37 @@ async fn relocate(args: StateMoveArgs, console: Console) -> anyhow::Result<()> {
 async fn edit(
     args: StateEditArgs,
     edit: fn(&Record) -> anyhow::Result<Edited>,
-    done: &str,
+    (done, already): (&str, &str),
     console: Console,
 ) -> anyhow::Result<()> {
+    let address = args.address.clone();
+    match write_edited(args, edit, done, console).await? {
+        true => Ok(()),
+        false => Err(Failure::hinted(format!("`{address}` {already}"), "nothing was changed")),
+    }
+}
+
+/// Edits all that an address means, unless one of it must not be. Gives whether anything was to be done.
+async fn write_edited(
+    args: StateEditArgs,
+    edit: fn(&Record) -> anyhow::Result<Edited>,
+    done: &str,
+    console: Console,
+) -> anyhow::Result<bool> {
     let address = address(&args.address)?;
     let records = records::open(Target::decide(args.target), console).await?;
-    let Some(stored) = records.recorded.get(&address) else { return Err(not_recorded(&address, &records.recorded)) };
-    let edited = edit(&stored.record)?;
-    records.editor.write(stored, edited).await?;
-    console.notice(&format!("`{address}` {done}."));
-    Ok(())
+    let meant = meant(&address, &records.recorded);
+    if meant.is_empty() {
+        return Err(not_recorded(&address, &records.recorded));
+    }
+    let edited = meant.iter().map(|stored| edit(&stored.record)).collect::<anyhow::Result<Vec<_>>>()?;
+    let mut any = false;
+    for (stored, edited) in meant.into_iter().zip(edited).filter(|(_, edited)| *edited != Edited::Same) {
+        records.editor.write(stored, edited).await?;
+        console.notice(&format!("`{}` {done}.", stored.record.address));
+        any = true;
+    }
+    Ok(any)
 }
 
 async fn release(args: StateReleaseArgs, console: Console) -> anyhow::Result<()> {

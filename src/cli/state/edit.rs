@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::super::failure::Failure;
-use crate::model::{Address, ObjectStatus, Operation, Record};
+use crate::model::{ObjectStatus, Operation, Record};
 
 /// What a record becomes.
 #[derive(Debug, PartialEq, Eq)]
@@ -12,18 +12,18 @@ pub enum Edited {
     To(Box<Record>),
     /// Nothing: it goes.
     Erased,
+    /// It is that already.
+    Same,
 }
 
 /// Has the next plan replace the object.
 pub fn taint(record: &Record) -> anyhow::Result<Edited> {
-    let edited = set_status(record, ObjectStatus::Tainted)?;
-    edited.ok_or_else(|| already(&record.address, "is tainted already"))
+    set_status(record, ObjectStatus::Tainted)
 }
 
 /// Takes the object for complete again.
 pub fn untaint(record: &Record) -> anyhow::Result<Edited> {
-    let edited = set_status(record, ObjectStatus::Ready)?;
-    edited.ok_or_else(|| already(&record.address, "is not tainted"))
+    set_status(record, ObjectStatus::Ready)
 }
 
 /// Lifts the recorded `preventDestroy`, of leftovers too.
@@ -37,7 +37,7 @@ pub fn unprotect(record: &Record) -> anyhow::Result<Edited> {
             lifted = true;
         }
     }
-    if lifted { Ok(Edited::To(Box::new(edited))) } else { Err(already(&record.address, "is not protected")) }
+    Ok(if lifted { Edited::To(Box::new(edited)) } else { Edited::Same })
 }
 
 /// Forgets everything about the instance. With `force` also while an operation is open: an open create is declared
@@ -82,7 +82,7 @@ pub fn left_behind(record: &Record) -> Option<String> {
     })
 }
 
-fn set_status(record: &Record, status: ObjectStatus) -> anyhow::Result<Option<Edited>> {
+fn set_status(record: &Record, status: ObjectStatus) -> anyhow::Result<Edited> {
     require_settled(record)?;
     let mut edited = record.clone();
     let Some(current) = edited.current.as_mut() else {
@@ -92,10 +92,10 @@ fn set_status(record: &Record, status: ObjectStatus) -> anyhow::Result<Option<Ed
         ));
     };
     if current.status == status {
-        return Ok(None);
+        return Ok(Edited::Same);
     }
     Arc::make_mut(current).status = status;
-    Ok(Some(Edited::To(Box::new(edited))))
+    Ok(Edited::To(Box::new(edited)))
 }
 
 /// While an operation is open, nobody knows what the record will say when it ends.
@@ -108,10 +108,6 @@ pub fn require_settled(record: &Record) -> anyhow::Result<()> {
             "let it be settled first, by `purlin apply` or the controller; if that cannot be, `purlin state rm {address} --force`"
         ),
     ))
-}
-
-fn already(address: &Address, what: &str) -> anyhow::Error {
-    Failure::hinted(format!("`{address}` {what}"), "nothing was changed")
 }
 
 #[cfg(test)]
@@ -128,7 +124,9 @@ mod tests {
     fn taint_and_untaint_are_each_others_reverse() {
         let Edited::To(tainted) = taint(&ready()).unwrap() else { panic!("erased") };
         assert_eq!(tainted.current.as_ref().unwrap().status, ObjectStatus::Tainted);
-        assert!(taint(&tainted).is_err() && untaint(&ready()).is_err() && taint(&record("web")).is_err());
+        assert_eq!(taint(&tainted).unwrap(), Edited::Same);
+        assert_eq!(untaint(&ready()).unwrap(), Edited::Same);
+        assert!(taint(&record("web")).is_err());
         assert_eq!(untaint(&tainted).unwrap(), Edited::To(Box::new(ready())));
     }
 
@@ -138,7 +136,7 @@ mod tests {
         record.deposed.insert(DeposedKey(1), Arc::new(object()));
         let Edited::To(edited) = unprotect(&record).unwrap() else { panic!("erased") };
         assert!(!edited.deposed[&DeposedKey(1)].prevent_destroy);
-        assert!(unprotect(&edited).is_err());
+        assert_eq!(unprotect(&edited).unwrap(), Edited::Same);
     }
 
     #[test]

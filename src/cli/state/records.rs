@@ -5,7 +5,7 @@ use crate::cli::cluster::ClusterEditor;
 use crate::cli::options::Target;
 use crate::cli::output::Console;
 use crate::cli::{cluster, local};
-use crate::model::{Diagnostic, Diagnostics, Reason, Recorded, Stored};
+use crate::model::{Address, Diagnostic, Diagnostics, Reason, Recorded, Stored};
 use crate::store::{StateFile, Unreadable};
 
 /// Records that may be written.
@@ -36,8 +36,17 @@ impl Editor {
         match edited {
             Edited::To(record) => state.write(&record, Some(stored.version)).await.map(drop)?,
             Edited::Erased => state.delete(&stored.record.address, stored.version).await?,
+            Edited::Same => {}
         }
         Ok(())
+    }
+
+    /// Whether there should be a record of that very address, and is none.
+    pub fn misses(&self, address: &Address) -> bool {
+        match self {
+            Self::Cluster(editor) => editor.misses(address),
+            Self::File(_) => false,
+        }
     }
 
     /// Removes a record that cannot be read.

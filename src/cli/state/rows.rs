@@ -2,12 +2,12 @@
 
 use std::io::{self, Write};
 
-use serde::Serialize;
-use serde_json::Value as Json;
+use serde::{Serialize, Serializer};
 
 use super::super::json::{Diagnostics, FORMAT_VERSION};
-use crate::model::{Address, DeposedKey, Diagnostic, Operation, Record, RecordedObject};
+use crate::model::{Address, DeposedKey, Diagnostic, InstanceKey, Operation, Record, RecordedObject, Value};
 use crate::plan::options::status_word;
+use crate::plan::render::json::Public;
 
 /// One object.
 #[derive(Debug, Serialize)]
@@ -24,21 +24,32 @@ pub struct Row<'a> {
     pub status: &'static str,
     /// The effective flag.
     pub create_before_destroy: bool,
-    /// Direct dependencies.
-    pub dependencies: &'a [Address],
-    /// What is known of it, sensitive values masked.
-    pub values: Json,
+    /// Direct dependencies. A whole family is `web[*]`, so that `web` is always an object without a key.
+    pub dependencies: Vec<String>,
+    /// What is known of it, which is nothing as long as it is being made. Sensitive values are masked when it is written.
+    pub values: Masked<'a>,
+}
+
+/// A value as everybody may see it; nothing is an empty one.
+#[derive(Clone, Copy, Debug)]
+pub struct Masked<'a>(pub Option<&'a Value>);
+
+impl Serialize for Masked<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.0 {
+            Some(value) => Public(value).serialize(serializer),
+            None => serializer.collect_map::<&str, (), _>([]),
+        }
+    }
 }
 
 /// The rows of a record. An object that is being made has no values yet.
 pub fn rows(record: &Record) -> impl Iterator<Item = Row<'_>> {
-    let row = |object: &RecordedObject, key| (status_word(object.status), object.value.to_public_json(), key);
     let current = record.current.iter().map(|object| (object.as_ref(), None));
     let deposed = record.deposed.iter().map(|(key, object)| (object.as_ref(), Some(*key)));
-    let recorded = current.chain(deposed).map(move |(object, key)| {
-        let (status, values, deposed_key) = row(object, key);
-        make(record, object, status, values, deposed_key)
-    });
+    let recorded = current
+        .chain(deposed)
+        .map(move |(object, key)| make(record, object, status_word(object.status), Some(&object.value), key));
     creating(record).into_iter().chain(recorded)
 }
 
@@ -47,17 +58,16 @@ fn creating(record: &Record) -> Option<Row<'_>> {
     if record.current.is_some() {
         return None;
     }
-    let empty = || Json::Object(serde_json::Map::new());
     Some(match &intent.planned {
-        Some(planned) => make(record, &planned.recorded, "creating", empty(), None),
+        Some(planned) => make(record, &planned.recorded, "creating", None, None),
         None => Row {
             address: &record.address,
             type_name: &record.type_name,
             deposed_key: None,
             status: "creating",
             create_before_destroy: false,
-            dependencies: &[],
-            values: empty(),
+            dependencies: Vec::new(),
+            values: Masked(None),
         },
     })
 }
@@ -66,7 +76,7 @@ fn make<'a>(
     record: &'a Record,
     object: &'a RecordedObject,
     status: &'static str,
-    values: Json,
+    values: Option<&'a Value>,
     deposed_key: Option<DeposedKey>,
 ) -> Row<'a> {
     Row {
@@ -75,9 +85,13 @@ fn make<'a>(
         deposed_key,
         status,
         create_before_destroy: object.create_before_destroy,
-        dependencies: &object.dependencies,
-        values,
+        dependencies: object.dependencies.iter().map(dependency).collect(),
+        values: Masked(values),
     }
+}
+
+fn dependency(address: &Address) -> String {
+    if address.key == InstanceKey::All { format!("{address}[*]") } else { address.to_string() }
 }
 
 /// Writes rows as JSON, one at a time: no tree of all of them is made.
@@ -100,6 +114,8 @@ pub fn write_json(
 mod tests {
     use std::sync::Arc;
 
+    use serde_json::Value as Json;
+
     use super::*;
     use crate::cli::state::fixtures::{object, record, with_intent};
 
@@ -109,6 +125,14 @@ mod tests {
         record.deposed.insert(DeposedKey(7), Arc::new(object()));
         let found: Vec<_> = rows(&record).map(|row| (row.status, row.deposed_key)).collect();
         assert_eq!(found, [("creating", None), ("ready", Some(DeposedKey(7)))]);
+    }
+
+    #[test]
+    fn a_family_is_not_taken_for_the_object_without_a_key() {
+        let mut record = record("web");
+        let dependencies = [Address::single("ocean"), Address::whole("ocean")].into();
+        record.current = Some(Arc::new(RecordedObject { dependencies, ..object() }));
+        assert_eq!(rows(&record).next().unwrap().dependencies, ["ocean", "ocean[*]"]);
     }
 
     #[test]

@@ -52,7 +52,7 @@ fn arguments(definition: &Value) -> Vec<String> {
     let Value::List(items) = definition.unmarked() else { return Vec::new() };
     let text = |item: &Value| match item.unmarked() {
         Value::String(text) => text.to_string(),
-        other => other.to_json().to_string(),
+        other => other.to_json_text(),
     };
     items.iter().map(text).collect()
 }

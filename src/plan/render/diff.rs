@@ -153,6 +153,6 @@ fn text(value: &Value) -> String {
             };
             format!("{{ {} }}", map.iter().map(entry).collect::<Vec<_>>().join(", "))
         }
-        known => known.to_json().to_string(),
+        known => known.to_json_text(),
     }
 }

@@ -23,7 +23,7 @@ fn a_create_that_is_cut_by_our_own_end_is_found_by_a_person() {
         bad error: a creation was cut off and nobody can tell whether an object was made (hint: set spec.import.id to the object's id to adopt it, or declare that it never happened with `purlin state rm --force`) (at files/resources.yaml:2)
         recorded: bad creating; exist: 1
     "#]].assert_eq(&bench.apply());
-    bench.trouble("", &format!(", import: {{ id: {} }}", bench.id_of("t")));
+    bench.trouble("", &format!(", import: {{ id: \"{}\" }}", bench.id_of("t")));
     expect![[r#"
         after create finished
         apart create finished

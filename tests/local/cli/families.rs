@@ -49,8 +49,8 @@ fn the_name_of_a_family_stands_for_its_instances() {
 
     let rows = sandbox.json(&["state", "show", "web", "-o", "json"]);
     assert_eq!(rows["objects"].as_array().unwrap().len(), 30);
-    let ran = sandbox.run(&["state", "taint", "web"]);
-    assert_eq!(ran.one_error(), "error: nothing is recorded of `web`");
+    let ran = sandbox.run(&["state", "taint", "web[77]"]);
+    assert_eq!(ran.one_error(), "error: nothing is recorded of `web[77]`");
     assert!(ran.stderr.contains("hint: there is `web[0]`, among others"), "{ran:?}");
 }
 

@@ -43,6 +43,27 @@ fn a_plan_has_the_documented_fields() {
 }
 
 #[test]
+fn numbers_of_any_size_are_numbers_everywhere() {
+    let sandbox = Sandbox::new();
+    let head = "apiVersion: purlin.dev/v1alpha1\nkind: Resource\nmetadata: { name: big }\n";
+    let input = "{ whole: 123456789012345678901234, part: -3.14159265358979323846, odd: .12345678901234567890 }";
+    sandbox.write("files/big.yaml", &format!("{head}spec: {{ type: terraform_data, config: {{ input: {input} }} }}\n"));
+    let numbers = ["123456789012345678901234", "-3.14159265358979323846", "0.12345678901234567890"];
+    let require = |text: &str, mark: &str| {
+        for number in numbers {
+            assert!(text.contains(&format!("{mark}{number}")) && !text.contains(&format!("\"{number}")), "{text}");
+        }
+    };
+    require(&sandbox.ok(&["plan", "-f", "files"]), " = ");
+    require(&sandbox.ok(&["plan", "-f", "files", "-o", "json"]), ":");
+    sandbox.ok(&["apply", "-f", "files", "--yes"]);
+    require(&sandbox.ok(&["state", "show", "big", "-o", "json"]), ":");
+    require(&sandbox.ok(&["state", "show", "big"]), ":");
+    require(&sandbox.ok(&["state", "export", "--terraform"]), ":");
+    assert!(sandbox.ok(&["plan", "-f", "files"]).contains("No changes"));
+}
+
+#[test]
 fn graph_and_plan_tell_the_same_graph() {
     let sandbox = Sandbox::of_example("quickstart");
     let plan = sandbox.json(&["plan", "-f", "files", "-o", "json"]);

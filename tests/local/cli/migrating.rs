@@ -285,6 +285,19 @@ fn a_state_that_was_written_out_makes_the_same_records_again() {
     assert_eq!(fs::metadata(sandbox.path("out.tfstate")).unwrap().permissions().mode() & 0o777, 0o600);
 }
 
+#[test]
+fn what_is_to_stay_in_the_end_stays_there_and_back() {
+    let kept = pet("kept", "", &[instance("calm-cat", &json!({"skip_destroy": true}))]);
+    let sandbox = sandbox(&state(&json!([kept, pet("other", "", &[instance("odd-yak", &json!({}))])])));
+    assert_eq!(run(&sandbox, MIGRATE, &[]).code, Some(0));
+    assert_eq!(changes(&sandbox), [""; 0]);
+    let manifests = fs::read_to_string(sandbox.path("infra/resources.yaml")).unwrap();
+    assert_eq!(manifests.matches("deletionPolicy: Orphan").count(), 1, "{manifests}");
+    let back = sandbox.json(&["state", "export", "--terraform", "--state", "purlin.db"]);
+    let told = |at: usize| back["resources"][at]["instances"][0]["skip_destroy"].clone();
+    assert_eq!((told(0), told(1)), (json!(true), Json::Null));
+}
+
 /// A state with these resources.
 fn state(resources: &Json) -> String {
     json!({"version": 4, "serial": 1, "lineage": "x", "resources": resources}).to_string()

@@ -19,6 +19,10 @@ fn a_tainted_object_is_replaced() {
     assert_eq!(sandbox.json(&["state", "show", "other", "-o", "json"])["objects"][0]["status"], "tainted");
     let plan = sandbox.json(&["plan", "-f", "files", "-o", "json"]);
     assert_eq!(plan["changes"][1]["action"], "Replace");
+    // A script that was cut may be run again.
+    let again = sandbox.run(&["state", "taint", "other"]);
+    assert_eq!(again.code, Some(0), "{again:?}");
+    assert!(again.stderr.contains("`other` is tainted already") && again.stderr.contains("hint: "), "{again:?}");
     sandbox.ok(&["state", "untaint", "other"]);
     assert_eq!(sandbox.run(&["plan", "-f", "files", "--detailed-exitcode"]).code, Some(0));
     sandbox.run(&["state", "untaint", "other"]).one_error();
@@ -91,4 +95,41 @@ fn a_record_gets_another_address_and_the_object_stays() {
         sandbox.run(&["state", "mv", wrong[0], wrong[1]]).one_error();
     }
     assert_eq!(sandbox.recorded(), ["kept", "other"]);
+}
+
+/// A family, and an object that was made from all of it.
+fn family() -> Sandbox {
+    let sandbox = Sandbox::new();
+    let head = |name: &str| format!("apiVersion: purlin.dev/v1alpha1\nkind: Resource\nmetadata: {{ name: {name} }}\n");
+    let sea =
+        head("sea") + "spec: { type: terraform_data, forEach: [north, south], config: { input: \"${each.key}\" } }\n";
+    sandbox.write("files/sea.yaml", &sea);
+    let ship = head("ship") + "spec: { type: terraform_data, dependsOn: [{ name: sea }] }\n";
+    sandbox.write("files/ship.yaml", &ship);
+    sandbox.ok(&["apply", "-f", "files", "--yes"]);
+    sandbox
+}
+
+#[test]
+fn the_name_of_a_family_means_all_of_its_instances() {
+    let sandbox = family();
+    let ship = sandbox.json(&["state", "show", "ship", "-o", "json"]);
+    assert_eq!(ship["objects"][0]["dependencies"], serde_json::json!(["sea[*]"]), "no object is called `sea`");
+    assert!(sandbox.ok(&["state", "show", "ship"]).contains("sea[*]"));
+
+    sandbox.ok(&["state", "taint", "sea"]);
+    let all = sandbox.json(&["state", "list", "-o", "json"]);
+    let tainted = all["objects"].as_array().unwrap().iter().filter(|one| one["status"] == "tainted").count();
+    assert_eq!(tainted, 2);
+    sandbox.ok(&["state", "untaint", r#"sea["north"]"#]);
+    sandbox.ok(&["state", "untaint", "sea"]);
+    sandbox.run(&["state", "untaint", "sea"]).one_error();
+
+    assert!(sandbox.run(&["state", "mv", "sea", "ocean[0]"]).one_error().contains("`sea` is a family"));
+    sandbox.ok(&["state", "mv", "sea", "ocean"]);
+    assert_eq!(sandbox.recorded(), [r#"ocean["north"]"#, r#"ocean["south"]"#, "ship"]);
+    sandbox.run(&["state", "mv", "ocean", "ocean"]).one_error();
+    sandbox.ok(&["state", "rm", "ocean", "--yes"]);
+    assert_eq!(sandbox.recorded(), ["ship"]);
+    sandbox.run(&["state", "rm", "ocean", "--yes"]).one_error();
 }

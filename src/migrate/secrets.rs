@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Value as Json, json};
+use serde_json::Value as Json;
 
+use super::documents::{input_name, inputs, secret_document};
 use super::providers::Chosen;
 use crate::model::{Provider, Value};
 
-/// Puts what is sensitive in the ProviderConfigs into Secrets, which are given. `marked` tells what that is; what it does
+/// Puts what is sensitive in the ProviderConfigs into Secrets, which are given. `marked` says what that is; what it does
 /// not know of is left as it is.
 pub fn take(chosen: &mut Chosen, marked: impl Fn(&Provider, &Value) -> Option<Value>) -> Vec<Json> {
     let mut secrets = Vec::new();
@@ -23,9 +24,8 @@ pub fn take(chosen: &mut Chosen, marked: impl Fn(&Provider, &Value) -> Option<Va
             continue;
         }
         let secret = format!("{name}-settings");
-        let input = |input: &String| json!({"name": input, "secretKeyRef": {"name": secret, "key": input}});
-        document["spec"]["inputs"] = found.keys().map(input).collect();
-        secrets.push(json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": secret}, "stringData": found}));
+        document["spec"]["inputs"] = inputs(&secret, &found.keys().collect::<Vec<_>>());
+        secrets.push(secret_document(&secret, &found));
     }
     secrets
 }
@@ -36,8 +36,7 @@ fn move_out(written: &mut Json, marked: &Value, at: &str, found: &mut BTreeMap<S
     match (written, marked) {
         (Json::Null, _) => {}
         (written, Value::Sensitive(_)) => {
-            let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
-            let mut name: String = at.chars().map(plain).collect();
+            let mut name = input_name(at);
             while found.contains_key(&name) {
                 name.push('_');
             }
@@ -67,6 +66,8 @@ fn move_out(written: &mut Json, marked: &Value, at: &str, found: &mut BTreeMap<S
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::model::InstanceKey;
+
 /// The key of a module or of an instance.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Key {
@@ -16,6 +18,16 @@ impl fmt::Display for Key {
         match self {
             Self::Index(index) => write!(f, "[{index}]"),
             Self::Key(key) => write!(f, "[{}]", serde_json::Value::from(key.as_str())),
+        }
+    }
+}
+
+impl From<Option<&Key>> for InstanceKey {
+    fn from(key: Option<&Key>) -> Self {
+        match key {
+            None => Self::None,
+            Some(Key::Index(index)) => Self::Index(*index),
+            Some(Key::Key(key)) => Self::Key(key.as_str().into()),
         }
     }
 }
@@ -37,6 +49,11 @@ pub struct ResourceAddress {
 }
 
 impl ResourceAddress {
+    /// The names of its modules, as configuration names them.
+    pub fn modules(&self) -> Vec<&str> {
+        module_names(&self.module)
+    }
+
     /// The same as configuration names it: without the keys of modules.
     pub fn in_configuration(&self) -> String {
         let modules: String = self.module.iter().map(|(name, _)| format!("module.{name}.")).collect();
@@ -63,6 +80,11 @@ impl fmt::Display for ResourceAddress {
         }
         write!(f, "{}{}.{}", self.mode(), self.type_name, self.name)
     }
+}
+
+/// The names of a path of modules.
+pub fn module_names(path: &[ModuleStep]) -> Vec<&str> {
+    path.iter().map(|(name, _)| name.as_str()).collect()
 }
 
 /// Splits an address at its dots, not at those in keys: each part with its key. `None`: it is none.

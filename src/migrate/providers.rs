@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value as Json, json};
 
-use super::address::Key;
+use super::Problem;
+use super::arguments::escaped;
 use super::configuration::{Configuration, constants};
-use super::names::label_of;
+use super::documents;
+use super::names::{label_of, module_words};
 use super::state::ProviderAddress;
 use crate::api;
-use crate::cli::failure::Failure;
 use crate::driver::terraform_data;
 use crate::load::{self, Config};
 use crate::model::{Provider, ProviderUse, Value};
@@ -28,7 +29,7 @@ pub struct Chosen {
     pub uses: BTreeMap<ProviderAddress, Arc<ProviderUse>>,
     /// Documents to be written.
     pub documents: Vec<Json>,
-    /// What there is to tell.
+    /// What the user should know.
     pub notes: Vec<String>,
 }
 
@@ -43,11 +44,11 @@ fn mapped(source: &str) -> String {
 /// # Errors
 /// When a document cannot be made.
 pub fn choose(
-    all: &mut dyn Iterator<Item = &ProviderAddress>,
+    mut all: BTreeSet<&ProviderAddress>,
     given: &Config,
     configuration: Option<&Configuration>,
-) -> anyhow::Result<Chosen> {
-    let all: BTreeSet<&ProviderAddress> = all.filter(|provider| provider.source != terraform_data::PROVIDER).collect();
+) -> Result<Chosen, Problem> {
+    all.retain(|provider| provider.source != terraform_data::PROVIDER);
     let mut chosen = Chosen::default();
     let named = named(&all, given);
     let mut written = Vec::new();
@@ -80,7 +81,7 @@ pub fn choose(
         let provider = known
             .or_else(|| providers.get(provider_name.as_str()))
             .cloned()
-            .ok_or_else(|| anyhow::anyhow!("the provider `{}` has no document", address.source))?;
+            .ok_or_else(|| Problem::plain(format!("the provider `{}` has no document", address.source)))?;
         let used = ProviderUse::new(name.as_str().into(), provider, Value::map::<Arc<str>>([]));
         chosen.uses.insert(address.clone(), Arc::new(used));
         chosen.names.insert(address.clone(), name.into());
@@ -116,18 +117,9 @@ fn named(all: &BTreeSet<&ProviderAddress>, given: &Config) -> BTreeMap<String, (
 
 /// What a configuration is called: its modules, its provider and its alias.
 fn config_name(address: &ProviderAddress, provider: &str) -> String {
-    let keys: Vec<String> = address
-        .module
-        .iter()
-        .map(|(name, key)| match key {
-            None => name.clone(),
-            Some(Key::Index(index)) => format!("{name}-{index}"),
-            Some(Key::Key(key)) => format!("{name}-{key}"),
-        })
-        .collect();
-    let mut words: Vec<&str> = keys.iter().map(String::as_str).collect();
-    words.push(provider);
-    words.extend(address.alias.as_deref());
+    let mut words = module_words(&address.module);
+    words.push(provider.to_owned());
+    words.extend(address.alias.clone());
     label_of(&words)
 }
 
@@ -148,19 +140,19 @@ fn provider_config(name: &str, provider: &str, settings: &Map<String, Json>, not
     document(
         "ProviderConfig",
         name,
-        json!({"provider": {"name": provider}, "config": super::arguments::escaped(&Json::Object(constants))}),
+        json!({"provider": {"name": provider}, "config": escaped(&Json::Object(constants))}),
     )
 }
 
 /// The providers of documents, as they are read.
-fn loaded(documents: &[Json]) -> anyhow::Result<BTreeMap<Arc<str>, Arc<Provider>>> {
-    let text = super::documents::yaml(documents)?;
+fn loaded(documents: &[Json]) -> Result<BTreeMap<Arc<str>, Arc<Provider>>, Problem> {
+    let text = documents::yaml(documents)?;
     let loaded = load::source::read_texts(&[("providers.yaml", &text)]);
     let mut providers = BTreeMap::new();
     for (name, spec) in loaded.config.providers {
         if let Some(problem) = spec.problems.first() {
             let hint = "write a document of kind Provider for it, and name it with -f";
-            return Err(Failure::hinted(format!("the provider `{name}` of the state: {problem}"), hint));
+            return Err(Problem::hinted(format!("the provider `{name}` of the state: {problem}"), hint));
         }
         providers.insert(name, Arc::clone(&spec.provider));
     }

@@ -1,21 +1,18 @@
-//! The configuration that a state belongs to, as `terraform show -json PLANFILE` tells it: which arguments were written,
+//! The configuration that a state belongs to, as `terraform show -json PLANFILE` prints it: which arguments were written,
 //! and what they refer to. It has no expressions, only what is read in them.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::{Map, Value as Json};
 
+use super::Problem;
 use super::address::{self, Key, ModuleStep, ResourceAddress};
 use super::state::ProviderAddress;
-use crate::cli::failure::Failure;
 use crate::model::Segment;
 
 /// How many modules a value is followed through: as deep as anybody nests them.
 const DEEPEST: usize = 32;
-
-const HINT: &str = "`terraform plan -out FILE` and `terraform show -json FILE` write one (or `tofu`)";
 
 /// A configuration.
 #[derive(Debug)]
@@ -33,31 +30,29 @@ pub struct Target {
 }
 
 impl Configuration {
-    /// Reads a plan as JSON; of a folder the one that is there.
+    /// How the user comes by one.
+    pub const HINT: &str = "`terraform plan -out FILE` and `terraform show -json FILE` write one (or `tofu`)";
+
+    /// Reads plans as JSON. Exactly one of them must hold a configuration.
     ///
     /// # Errors
-    /// When there is none, or more than one.
-    pub fn read(path: &Path) -> anyhow::Result<Self> {
-        let failed = |what: String| Failure::hinted(format!("--config: {}: {what}", path.display()), HINT);
-        let files: Vec<PathBuf> = if path.is_dir() {
-            let entries = std::fs::read_dir(path).map_err(|error| failed(error.to_string()))?;
-            let files = entries.filter_map(|entry| Some(entry.ok()?.path()));
-            files.filter(|file| file.extension().is_some_and(|extension| extension == "json")).collect()
-        } else {
-            vec![path.to_owned()]
-        };
+    /// When none does, or more than one, or one is no JSON.
+    pub fn parse(texts: &[String]) -> Result<Self, Problem> {
         let mut found = Vec::new();
-        for file in files {
-            let text = std::fs::read_to_string(&file).map_err(|error| failed(error.to_string()))?;
-            let document: Json = serde_json::from_str(&text).map_err(|error| failed(error.to_string()))?;
+        for text in texts {
+            let document: Json =
+                serde_json::from_str(text).map_err(|error| Problem::hinted(error.to_string(), Self::HINT))?;
             if let Some(configuration) = document.get("configuration") {
                 found.push(Self(configuration.clone()));
             }
         }
         match (found.pop(), found.len()) {
             (Some(one), 0) => Ok(one),
-            (None, _) => Err(failed("it holds no `configuration`".to_owned())),
-            (Some(_), others) => Err(failed(format!("{} files hold a `configuration`, and one is needed", others + 1))),
+            (None, _) => Err(Problem::hinted("it holds no `configuration`", Self::HINT)),
+            (Some(_), others) => {
+                let what = format!("{} files hold a `configuration`, and one is needed", others + 1);
+                Err(Problem::hinted(what, Self::HINT))
+            }
         }
     }
 
@@ -71,8 +66,7 @@ impl Configuration {
     }
 
     fn resource(&self, address: &ResourceAddress) -> Option<&Json> {
-        let names: Vec<&str> = address.module.iter().map(|(name, _)| name.as_str()).collect();
-        let resources = self.module(&names)?.get("resources")?.as_array()?;
+        let resources = self.module(&address.modules())?.get("resources")?.as_array()?;
         let is_it = |one: &&Json| {
             one["mode"] == if address.is_data { "data" } else { "managed" }
                 && one["type"] == address.type_name.as_str()
@@ -90,7 +84,7 @@ impl Configuration {
     /// What a resource depends on besides what it reads, as configuration names it.
     pub fn depends_on(&self, address: &ResourceAddress) -> Vec<String> {
         let named = self.resource(address).and_then(|one| one.get("depends_on")?.as_array());
-        let names: Vec<&str> = address.module.iter().map(|(name, _)| name.as_str()).collect();
+        let names = address.modules();
         let mut found = Vec::new();
         for reference in named.into_iter().flatten().filter_map(Json::as_str) {
             self.resolve(reference, &names, 0, &mut found);
@@ -103,7 +97,7 @@ impl Configuration {
         let Some(expression) = self.resource(address).and_then(|one| one.get("expressions")?.get(argument)) else {
             return Vec::new();
         };
-        let names: Vec<&str> = address.module.iter().map(|(name, _)| name.as_str()).collect();
+        let names = address.modules();
         let mut found = Vec::new();
         self.follow(expression, &names, 0, &mut found);
         found
@@ -155,7 +149,7 @@ impl Configuration {
 
     /// What was written of a configuration of a provider, by `name` and `alias`.
     pub fn provider(&self, address: &ProviderAddress, name: &str) -> Option<&Map<String, Json>> {
-        let module: Vec<&str> = address.module.iter().map(|(name, _)| name.as_str()).collect();
+        let module = address::module_names(&address.module);
         let module = module.iter().map(|name| format!("module.{name}")).collect::<Vec<_>>().join(".");
         let all = self.0.get("provider_config")?.as_object()?;
         let is_it = |one: &&Map<String, Json>| {
@@ -192,7 +186,7 @@ fn found_in(
     }
 }
 
-/// The texts of all `references` in an expression, the longest of each first as they are told.
+/// The texts of all `references` in an expression, the longest of each first as they are listed.
 fn collect_references<'a>(expression: &'a Json, found: &mut Vec<&'a str>) {
     match expression {
         Json::Object(map) => {
@@ -253,7 +247,7 @@ mod tests {
                     "filename": {"references": ["data.http.d[0].body"]}}}],
             "module_calls": {"m": {"module": inner, "expressions": {"p": {"references": ["random_pet.p.id", "random_pet.p"]}}}},
         }}));
-        let told = |module: &str, type_name: &str, name: &str, argument: &str| {
+        let read = |module: &str, type_name: &str, name: &str, argument: &str| {
             let module = address::module(module).unwrap();
             let address = ResourceAddress { module, is_data: false, type_name: type_name.into(), name: name.into() };
             let all = configuration.reads(&address, argument);
@@ -262,13 +256,13 @@ mod tests {
                 .collect::<Vec<_>>()
         };
         assert_eq!(
-            told("", "local_file", "f", "content"),
+            read("", "local_file", "f", "content"),
             ["module.m.random_id.i None 1", "module.m.random_id.i None 0"]
         );
-        assert_eq!(told("module.m[0]", "random_id", "i", "prefix"), ["random_pet.p None 1", "random_pet.p None 0"]);
+        assert_eq!(read("module.m[0]", "random_id", "i", "prefix"), ["random_pet.p None 1", "random_pet.p None 0"]);
         let keyed = "module.m.random_pet.x Some(Key(\"a.b\")) 3";
-        assert_eq!(told("module.m", "random_id", "i", "keepers"), [keyed]);
-        assert_eq!(told("", "local_file", "f", "filename"), ["data.http.d Some(Index(0)) 1"]);
+        assert_eq!(read("module.m", "random_id", "i", "keepers"), [keyed]);
+        assert_eq!(read("", "local_file", "f", "filename"), ["data.http.d Some(Index(0)) 1"]);
         let (type_name, name) = ("local_file".into(), "f".into());
         let file = ResourceAddress { module: Vec::new(), is_data: false, type_name, name };
         assert_eq!(configuration.written(&file), Some(BTreeSet::from(["content".into(), "filename".into()])));

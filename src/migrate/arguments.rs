@@ -169,7 +169,7 @@ fn fold(
             keys.zip(texts).map(|(key, text)| format!("{}: {text}", Json::from(key.as_ref()))).collect();
         return Json::from(format!("${{{{{}}}[each.key]}}", pairs.join(", ")));
     }
-    // Where an instance is missing, nobody reads its place.
+    // Where an instance is missing, its place is never read.
     let mut places: BTreeMap<u64, String> = BTreeMap::new();
     for ((key, _), text) in instances.iter().zip(texts) {
         if let InstanceKey::Index(index) = key {

@@ -1,65 +1,37 @@
-//! `purlin state export --terraform`: what is recorded, as a state that Terraform and OpenTofu accept.
+//! What is recorded, as a state that Terraform and OpenTofu accept.
 //!
 //! A record has no place for a module and a state none for a namespace, so that everything is in the root module. What
 //! only Purlin knows of an object (hooks, protection, triggers) stays behind.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::Write as _;
 use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use serde_json::{Map, Value as Json, json};
 
+use super::Problem;
 use super::state::VERSION;
-use crate::cli::args::StateExportArgs;
-use crate::cli::failure::{Exit, Failure};
-use crate::cli::options::Target;
-use crate::cli::output::Console;
-use crate::cli::state::records;
 use crate::cty::Type;
 use crate::driver::provider::ForeignObject;
 use crate::driver::{kubernetes_object, terraform_data};
 use crate::model::{
     Address, DeposedKey, InstanceKey, ObjectStatus, ProviderUse, Record, Recorded, RecordedObject, Value, of_name,
 };
-use crate::process::{Random as _, SystemRandom, private_file};
 
 /// The oldest version that reads everything in here.
 const WRITTEN_BY: &str = "1.5.0";
 
-/// Runs the command.
-pub async fn run(args: StateExportArgs, console: Console) -> anyhow::Result<Exit> {
-    let seen = records::read(Target::decide(args.target), console).await?;
-    if !seen.diagnostics.is_empty() {
-        console.diagnostics(&seen.diagnostics);
-        console.notice("Nothing was exported.");
-        return Ok(Exit::Problems);
-    }
-    let lineage = args.lineage.unwrap_or_else(|| SystemRandom.uuid());
-    let (text, notes) = state(&seen.recorded, &lineage, args.serial)?;
-    match &args.out {
-        None => console.result(|out| out.write_all(text.as_bytes()))?,
-        Some(path) => {
-            let failed = |error: std::io::Error| {
-                Failure::hinted(format!("`{}` cannot be written: {error}", path.display()), "name another file")
-            };
-            let mut file = private_file::options().create_new(true).open(path).map_err(failed)?;
-            file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).map_err(failed)?;
-        }
-    }
-    notes.iter().for_each(|note| console.notice(&format!("note: {note}")));
-    console.notice("The state holds sensitive values in clear. Let only one of the two manage the objects.");
-    Ok(Exit::Success)
-}
-
-/// The state, and what there is to tell.
-fn state(recorded: &Recorded, lineage: &str, serial: u64) -> anyhow::Result<(String, Vec<String>)> {
+/// The text of a state with the given lineage and serial, and what the user should know. No operation may be open in the
+/// records: what they say of their objects is only half of it.
+///
+/// # Errors
+/// When a record is damaged, or the objects of a Resource have several providers.
+pub fn state(recorded: &Recorded, lineage: &str, serial: u64) -> Result<(String, Vec<String>), Problem> {
     let mut notes = Vec::new();
     let mut resources: BTreeMap<(String, String), Vec<&Record>> = BTreeMap::new();
-    for stored in recorded.values().filter(|stored| stored.record.has_objects() || stored.record.intent.is_some()) {
+    for stored in recorded.values().filter(|stored| stored.record.has_objects()) {
         let record = stored.record.as_ref();
-        crate::cli::state::edit::require_settled(record)?;
         if *record.type_name == *kubernetes_object::TYPE_NAME {
             notes.push(format!("`{}` is left out: no provider has the type `{}`", record.address, record.type_name));
             continue;
@@ -103,7 +75,7 @@ struct Exporter<'a> {
 
 impl Exporter<'_> {
     /// The entries of one resource: one for each configuration of a provider that its objects have.
-    fn resources(&self, type_name: &str, name: &str, records: &[&Record]) -> anyhow::Result<Vec<String>> {
+    fn resources(&self, type_name: &str, name: &str, records: &[&Record]) -> Result<Vec<String>, Problem> {
         let mut by_provider: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for record in records {
             let key = &record.address.key;
@@ -116,7 +88,7 @@ impl Exporter<'_> {
         // A state has a resource once, under one provider; what is left under another one is destroyed there first.
         if by_provider.len() > 1 {
             let message = format!("the objects of `{}` have several providers", records[0].address.name);
-            return Err(Failure::hinted(message, "apply once, so that all of them have the one that is wanted"));
+            return Err(Problem::hinted(message, "apply once, so that all of them have the one that is wanted"));
         }
         let entry = |(provider, instances): (String, Vec<String>)| {
             let head = [("mode", "managed"), ("type", type_name), ("name", name), ("provider", &provider)];
@@ -134,12 +106,12 @@ impl Exporter<'_> {
         key: &InstanceKey,
         deposed: Option<DeposedKey>,
         object: &RecordedObject,
-    ) -> anyhow::Result<String> {
+    ) -> Result<String, Problem> {
         let built_in = *record.type_name == *terraform_data::TYPE_NAME;
         let foreign = match built_in {
             true => ForeignObject { attributes: built_in_attributes(&object.value), ..ForeignObject::default() },
             false => ForeignObject::of(object)
-                .map_err(|error| anyhow::anyhow!("`{}` cannot be exported: {error}", record.address))?,
+                .map_err(|error| Problem::plain(format!("`{}` cannot be exported: {error}", record.address)))?,
         };
         let mut head = Map::new();
         match key {
@@ -173,6 +145,10 @@ impl Exporter<'_> {
         if object.create_before_destroy {
             tail.insert("create_before_destroy".into(), json!(true));
         }
+        // OpenTofu from 1.12 on; others pass over it.
+        if object.skip_destroy {
+            tail.insert("skip_destroy".into(), json!(true));
+        }
         // Attributes and identity keep every digit of their numbers.
         let identity = foreign.identity.map(|(identity, _)| format!(", \"identity\": {identity}")).unwrap_or_default();
         let inner = |map: Map<String, Json>| {
@@ -201,7 +177,7 @@ impl Exporter<'_> {
     }
 }
 
-/// The paths of what must not be shown. A record does not tell a map from an object, whose steps have different names:
+/// The paths of what must not be shown. A record has the same form for a map and an object, whose steps have different names:
 /// both are written, and Terraform and OpenTofu pass over the one that leads nowhere.
 fn marked_places(value: &Value, at: &mut Vec<Json>, found: &mut Vec<Json>) {
     match value {
@@ -233,14 +209,14 @@ fn marked_places(value: &Value, at: &mut Vec<Json>, found: &mut Vec<Json>) {
 fn built_in_attributes(value: &Value) -> String {
     let text = |name: &str| match value.get(name).map(Value::without_marks) {
         None | Some(Value::Null) => "null".to_owned(),
-        Some(value) => format!("{{\"value\":{},\"type\":{}}}", value.to_json(), type_of(&value).to_json()),
+        Some(value) => format!("{{\"value\":{},\"type\":{}}}", value.to_json_text(), type_of(&value).to_json()),
     };
     let id = value.get("id").map(Value::to_json).unwrap_or_default();
     let parts = ["input", "output", "triggers_replace"].map(|name| format!("\"{name}\":{}", text(name)));
     format!("{{\"id\":{id},{}}}", parts.join(","))
 }
 
-/// The type of a value as somebody wrote it.
+/// The type of a value as it was written.
 fn type_of(value: &Value) -> Type {
     match value {
         Value::Null | Value::Unknown => Type::Dynamic,

@@ -10,9 +10,9 @@ use std::sync::Arc;
 use super::address::{Key, ResourceAddress};
 use super::arguments::escape;
 use super::configuration::Target;
-use super::gather::{self, Gathered};
+use super::gather::Gathered;
 use crate::load::expression::spelled;
-use crate::model::{InstanceKey, Segment, Value};
+use crate::model::{InstanceKey, Path, Segment, Value};
 
 /// Shorter texts are found everywhere, so that they are no sign of a reference when only the resource is known.
 const TELLING: usize = 4;
@@ -80,8 +80,8 @@ impl<'a> Index<'a> {
         all.iter().filter(|one| !follows(one)).map(|one| one.name.clone()).collect()
     }
 
-    /// The expressions that an argument of an instance may have, as its configuration tells.
-    pub fn told(&self, from: &Gathered, key: &InstanceKey, targets: &[Target]) -> Vec<Referable> {
+    /// The expressions that an argument of an instance may have, by what its configuration reads.
+    pub fn read(&self, from: &Gathered, key: &InstanceKey, targets: &[Target]) -> Vec<Referable> {
         let mut found = Vec::new();
         for target in targets {
             // The resource alone is named beside each of its attributes.
@@ -101,7 +101,7 @@ impl<'a> Index<'a> {
                     {
                         add(&[Segment::Name(name)], value);
                     }
-                } else if let Some(value) = gather::at(object, &target.path) {
+                } else if let Some(value) = Path(target.path.clone()).get(object) {
                     add(&target.path, value);
                 }
             }
@@ -150,12 +150,8 @@ fn chosen<'g>(one: &'g Gathered, own: &InstanceKey, named: Option<&Key>) -> Opti
         one.wanted().find(|(instance, _)| instance.key == *key).map(|(_, found)| &found.object.value)
     };
     match named {
-        Some(Key::Index(index)) => {
-            let key = InstanceKey::Index(*index);
-            Some((key.to_string(), object(&key)?))
-        }
-        Some(Key::Key(text)) => {
-            let key = InstanceKey::Key(text.as_str().into());
+        Some(_) => {
+            let key = InstanceKey::from(named);
             Some((key.to_string(), object(&key)?))
         }
         None if !one.is_family() => Some((String::new(), object(&InstanceKey::None)?)),
@@ -185,7 +181,7 @@ pub fn restored(value: &Value, referables: &[Referable]) -> Option<String> {
     if let Some(whole) = usable.clone().find(|one| set && one.value == plain) {
         return Some(format!("${{{}}}", whole.expression));
     }
-    // Nobody knows whether the rest of a secret is one as well.
+    // The rest of a secret may be one as well.
     let Value::String(text) = &plain else { return None };
     if sensitive {
         return None;
@@ -217,13 +213,13 @@ mod tests {
     #[test]
     fn values_become_expressions_where_they_were_read() {
         let all = [referable("pet.id", "calm-cat", false), referable("key.pem", "s3cret-text", true)];
-        let told = |value: Value| restored(&value, &all);
-        assert_eq!(told("calm-cat".into()).as_deref(), Some("${pet.id}"));
-        assert_eq!(told("a/calm-cat/${b}/calm-cat".into()).as_deref(), Some("a/${pet.id}/$${b}/${pet.id}"));
-        assert_eq!(told("s3cret-text".into()), None);
-        assert_eq!(told(Value::from("s3cret-text").into_sensitive()).as_deref(), Some("${key.pem}"));
-        assert_eq!(told(Value::from("user:s3cret-text").into_sensitive()), None);
-        assert_eq!(told("other".into()), None);
+        let restored = |value: Value| super::restored(&value, &all);
+        assert_eq!(restored("calm-cat".into()).as_deref(), Some("${pet.id}"));
+        assert_eq!(restored("a/calm-cat/${b}/calm-cat".into()).as_deref(), Some("a/${pet.id}/$${b}/${pet.id}"));
+        assert_eq!(restored("s3cret-text".into()), None);
+        assert_eq!(restored(Value::from("s3cret-text").into_sensitive()).as_deref(), Some("${key.pem}"));
+        assert_eq!(restored(Value::from("user:s3cret-text").into_sensitive()), None);
+        assert_eq!(restored("other".into()), None);
         assert_eq!(
             spelled_below("web", "[each.key]", &[Segment::Name("a-b".into()), Segment::Index(1)]),
             "web[each.key][\"a-b\"][1]"

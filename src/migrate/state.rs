@@ -1,17 +1,17 @@
 //! A state of version 4, as Terraform and OpenTofu write it.
 //!
-//! Attributes stay the text that they are, since only the schema of a provider tells what it means; numbers keep all
+//! Attributes stay the text that they are, since only the schema of a provider says what it means; numbers keep all
 //! their digits so.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use serde::Deserialize;
 
+use super::Problem;
 use super::address::{self, Key, ModuleStep, ResourceAddress};
-use crate::cli::failure::Failure;
 use crate::cty::json;
 use crate::driver::provider::ForeignObject;
-use crate::model::{DeposedKey, Path, Segment};
+use crate::model::{DeposedKey, InstanceKey, Path, Segment};
 
 /// The version of states that is read and written.
 pub const VERSION: u64 = 4;
@@ -66,6 +66,15 @@ pub struct Object {
     pub dependencies: Vec<String>,
     /// It is replaced by creating its successor first.
     pub create_before_destroy: bool,
+    /// Its configuration had `lifecycle { destroy = false }`: it is forgotten in the end.
+    pub skip_destroy: bool,
+}
+
+impl Resource {
+    /// The address of the instance of one of its objects.
+    pub fn instance(&self, object: &Object) -> String {
+        format!("{}{}", self.address, InstanceKey::from(object.key.as_ref()))
+    }
 }
 
 #[derive(Deserialize)]
@@ -89,26 +98,26 @@ struct Step {
     value: StepValue,
 }
 
-fn unreadable(what: impl std::fmt::Display) -> anyhow::Error {
+fn unreadable(what: impl std::fmt::Display) -> Problem {
     let hint = "name a state file, or what `terraform state pull` prints";
-    Failure::hinted(format!("the state cannot be read: {what}"), hint)
+    Problem::hinted(format!("the state cannot be read: {what}"), hint)
 }
 
 /// Reads a state.
 ///
 /// # Errors
 /// When it is encrypted, of another version, or no state.
-pub fn parse(text: &str) -> anyhow::Result<State> {
+pub fn parse(text: &str) -> Result<State, Problem> {
     let head: Head = serde_json::from_str(text).map_err(unreadable)?;
     if head.encrypted_data.is_some() {
         let hint = "write it out with the configuration that can read it: `tofu state pull > FILE`";
-        return Err(Failure::hinted("the state is encrypted", hint));
+        return Err(Problem::hinted("the state is encrypted", hint));
     }
     match head.version {
         Some(VERSION) => {}
         Some(version) => {
             let hint = "`terraform state pull` or `tofu state pull` writes a state of version 4";
-            return Err(Failure::hinted(format!("the state is of version {version}, not 4"), hint));
+            return Err(Problem::hinted(format!("the state is of version {version}, not 4"), hint));
         }
         None => return Err(unreadable("it has no `version`")),
     }
@@ -195,6 +204,7 @@ fn object(text: &str) -> Result<Object, String> {
         sensitive: sensitive.into_iter().map(path).collect(),
         dependencies: read(&members, "dependencies")?,
         create_before_destroy: read(&members, "create_before_destroy")?,
+        skip_destroy: read(&members, "skip_destroy")?,
     })
 }
 
@@ -260,13 +270,13 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_told() {
-        let told = |text: &str| parse(text).unwrap_err().to_string();
-        assert_eq!(told(r#"{"version": 3}"#), "the state is of version 3, not 4");
-        assert_eq!(told(r#"{"serial": 1, "encrypted_data": "x"}"#), "the state is encrypted");
-        assert!(told("{}").contains("no `version`") && told("<?xml").contains("cannot be read"));
+    fn what_cannot_be_read_is_problem() {
+        let problem = |text: &str| parse(text).unwrap_err().message;
+        assert_eq!(problem(r#"{"version": 3}"#), "the state is of version 3, not 4");
+        assert_eq!(problem(r#"{"serial": 1, "encrypted_data": "x"}"#), "the state is encrypted");
+        assert!(problem("{}").contains("no `version`") && problem("<?xml").contains("cannot be read"));
         let odd = r#"{"version": 4, "resources": [{"mode": "managed", "type": "t", "name": "n", "provider": "?"}]}"#;
-        assert!(told(odd).contains("resources[0]: `?` is no address of a provider"), "{}", told(odd));
+        assert!(problem(odd).contains("resources[0]: `?` is no address of a provider"), "{}", problem(odd));
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value as Json, json};
 
+use super::Problem;
 use super::arguments::{self, Arguments, Piece, escape};
 use super::configuration::Configuration;
 use super::gather::{Found, Gathered, Instance};
@@ -26,16 +27,17 @@ pub struct Written {
     pub manifest: Json,
     /// The Secret with what must not stand in it.
     pub secret: Option<Json>,
-    /// What there is to tell.
+    /// What the user should know.
     pub notes: Vec<String>,
 }
 
 /// Documents as YAML.
-pub fn yaml(documents: &[Json]) -> anyhow::Result<String> {
+pub fn yaml(documents: &[Json]) -> Result<String, Problem> {
     let mut text = String::new();
     for document in documents {
         text.push_str("---\n");
-        text.push_str(serde_saphyr::to_string(document)?.trim_end());
+        let written = serde_saphyr::to_string(document);
+        text.push_str(written.map_err(|error| Problem::plain(error.to_string()))?.trim_end());
         text.push('\n');
     }
     Ok(text)
@@ -53,15 +55,14 @@ impl Secrets {
     fn input(&mut self, at: &str, value: &Value) -> Piece {
         let (text, is_json) = match value {
             Value::String(text) => (text.to_string(), false),
-            other => (other.without_marks().to_json().to_string(), true),
+            other => (other.to_json_text(), true),
         };
-        // Two texts that are equal are one secret; JSON is told from the same text by its name.
+        // Two texts that are equal are one secret; JSON and the same text have different names.
         let known = self.by_name.iter().find(|(name, known)| **known == text && name.ends_with("_json") == is_json);
         if let Some((name, _)) = known {
             return Piece::Input(name.clone(), is_json);
         }
-        let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
-        let mut base: String = at.chars().map(plain).take(LONGEST_INPUT).collect();
+        let mut base: String = input_name(at).chars().take(LONGEST_INPUT).collect();
         if !base.starts_with(|first: char| first.is_ascii_alphabetic()) {
             base.insert(0, 'x');
         }
@@ -91,7 +92,7 @@ pub fn written(
         let mut referables: Vec<Referable> = Vec::new();
         if with_references {
             let targets = configuration.map(|known| known.reads(&one.address, name)).unwrap_or_default();
-            referables.extend(index.told(one, &instance.key, &targets));
+            referables.extend(index.read(one, &instance.key, &targets));
             referables.extend(index.secrets(one, &instance.key, &found.dependencies));
         }
         let known = |value: &Value| restored(value, &referables);
@@ -123,21 +124,20 @@ pub fn written(
     let declared: Vec<&String> = secrets.declared.iter().filter(|input| used(input)).collect();
     let secret_name = format!("{}-migrated", name.replace('.', "-"));
     let secret = (!declared.is_empty()).then(|| {
-        let data: BTreeMap<&String, &String> =
-            declared.iter().map(|input| (*input, &secrets.by_name[*input])).collect();
-        json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": secret_name}, "stringData": data})
+        spec.insert("inputs".into(), inputs(&secret_name, &declared));
+        let data = declared.iter().map(|input| ((*input).clone(), secrets.by_name[*input].clone())).collect();
+        secret_document(&secret_name, &data)
     });
-    if secret.is_some() {
-        let input = |input: &&String| json!({"name": input, "secretKeyRef": {"name": secret_name, "key": input}});
-        spec.insert("inputs".into(), declared.iter().map(input).collect());
-    }
     if !one.address.is_data && wanted.iter().any(|(_, found)| found.create_before_destroy) {
         spec.insert("lifecycle".into(), json!({"createBeforeDestroy": true}));
+    }
+    if wanted.iter().any(|(_, found)| found.object.skip_destroy) {
+        spec.insert("deletionPolicy".into(), json!("Orphan"));
     }
     Some(Written { manifest: document(one, spec), secret, notes })
 }
 
-/// What the provider of a type is called when nobody says otherwise.
+/// What the provider of a type is called by default.
 fn prefix(one: &Gathered) -> &str {
     if one.provider.source == terraform_data::PROVIDER {
         return &one.type_name;
@@ -178,7 +178,7 @@ fn repeat(
 ///
 /// # Errors
 /// When a manifest cannot be written as YAML.
-pub fn depend(all: &mut [(&Gathered, Written)], index: &Index<'_>) -> anyhow::Result<()> {
+pub fn depend(all: &mut [(&Gathered, Written)], index: &Index<'_>) -> Result<(), Problem> {
     let manifests: Vec<Json> = all.iter().map(|(_, written)| written.manifest.clone()).collect();
     let config = load::source::read_texts(&[("resources.yaml", &yaml(&manifests)?)]).config;
     let mut uses: BTreeMap<Arc<str>, BTreeSet<Arc<str>>> = BTreeMap::new();
@@ -216,6 +216,21 @@ fn behind(uses: &BTreeMap<Arc<str>, BTreeSet<Arc<str>>>, name: &Arc<str>) -> BTr
         }
     }
     found
+}
+
+/// A Secret.
+pub fn secret_document(name: &str, data: &BTreeMap<String, String>) -> Json {
+    json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "stringData": data})
+}
+
+/// `spec.inputs` that reads keys of a Secret under their own names.
+pub fn inputs(secret: &str, names: &[&String]) -> Json {
+    names.iter().map(|name| json!({"name": name, "secretKeyRef": {"name": secret, "key": name}})).collect()
+}
+
+/// The place of a value as the name of an input.
+pub fn input_name(at: &str) -> String {
+    at.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect()
 }
 
 fn document(one: &Gathered, spec: Map<String, Json>) -> Json {

@@ -6,21 +6,18 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::address::{Key, ResourceAddress};
-use crate::cli::failure::Failure;
+use super::Problem;
+use super::address::{Key, ModuleStep, ResourceAddress};
 use crate::load;
 use crate::model::Address;
 
 /// The names of resources and data sources as addresses have them, in their order; or what is wrong, a line each. The two
 /// kinds have names of their own.
-pub fn names(
-    addresses: &[&ResourceAddress],
-    chosen: &BTreeMap<String, String>,
-) -> Result<Vec<Arc<str>>, Vec<anyhow::Error>> {
+pub fn names(addresses: &[&ResourceAddress], chosen: &BTreeMap<String, String>) -> Result<Vec<Arc<str>>, Vec<Problem>> {
     let mut problems = Vec::new();
     for address in chosen.keys().filter(|address| !addresses.iter().any(|known| known.to_string() == **address)) {
         let hint = "write it as `terraform state list` does, without the keys of instances";
-        problems.push(Failure::hinted(format!("--name: the state has no `{address}`"), hint));
+        problems.push(Problem::hinted(format!("--name: the state has no `{address}`"), hint));
     }
     let plain: Vec<String> = addresses.iter().map(|address| label(address, false)).collect();
     let mut made: Vec<String> = Vec::new();
@@ -34,12 +31,12 @@ pub fn names(
     for (position, (address, name)) in addresses.iter().zip(&made).enumerate() {
         if !load::expression::is_label(name) {
             let what = format!("`{address}` cannot be called `{name}`: names are DNS labels of at most 63 characters");
-            problems.push(Failure::hinted(what, way_out(address)));
+            problems.push(Problem::hinted(what, way_out(address)));
         } else if let Some(first) =
             (0..position).find(|first| made[*first] == *name && addresses[*first].is_data == address.is_data)
         {
             let what = format!("`{address}` and `{}` would both be called `{name}`", addresses[first]);
-            problems.push(Failure::hinted(what, way_out(address)));
+            problems.push(Problem::hinted(what, way_out(address)));
         }
     }
     let of_kind = |(address, name): (&&ResourceAddress, String)| match address.is_data {
@@ -49,30 +46,26 @@ pub fn names(
     if problems.is_empty() { Ok(addresses.iter().zip(made).map(of_kind).collect()) } else { Err(problems) }
 }
 
+/// The names of modules, each with its key behind it.
+pub fn module_words(path: &[ModuleStep]) -> Vec<String> {
+    let key = |key: &Option<Key>| match key {
+        None => String::new(),
+        Some(Key::Index(index)) => index.to_string(),
+        Some(Key::Key(key)) => key.clone(),
+    };
+    path.iter().flat_map(|(name, one)| [name.clone(), key(one)]).collect()
+}
+
 fn label(address: &ResourceAddress, with_type: bool) -> String {
-    let mut words: Vec<&str> = Vec::new();
-    let keys: Vec<String> = address
-        .module
-        .iter()
-        .map(|(_, key)| match key {
-            None => String::new(),
-            Some(Key::Index(index)) => index.to_string(),
-            Some(Key::Key(key)) => key.clone(),
-        })
-        .collect();
-    for ((module, _), key) in address.module.iter().zip(&keys) {
-        words.extend([module.as_str(), key.as_str()]);
-    }
-    if with_type {
-        words.push(&address.type_name);
-    }
-    words.push(&address.name);
+    let mut words = module_words(&address.module);
+    words.extend(with_type.then(|| address.type_name.clone()));
+    words.push(address.name.clone());
     label_of(&words)
 }
 
 /// A DNS label of the given words, as far as there is one.
-pub fn label_of(words: &[&str]) -> String {
-    let joined = words.join("-").to_lowercase();
+pub fn label_of(words: &[impl AsRef<str>]) -> String {
+    let joined = words.iter().map(AsRef::as_ref).collect::<Vec<_>>().join("-").to_lowercase();
     let plain = |c: char| if c.is_ascii_lowercase() || c.is_ascii_digit() { c } else { '-' };
     let dashed: String = joined.chars().map(plain).collect();
     let words: Vec<&str> = dashed.split('-').filter(|word| !word.is_empty()).collect();
@@ -82,7 +75,7 @@ pub fn label_of(words: &[&str]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::terraform::address;
+    use crate::migrate::address;
 
     fn address(text: &str) -> ResourceAddress {
         let (module, rest) = match text.rfind("module.") {
@@ -103,7 +96,7 @@ mod tests {
         let chosen = chosen.iter().map(|(a, n)| ((*a).to_owned(), (*n).to_owned())).collect();
         let made = names(&all.iter().collect::<Vec<_>>(), &chosen);
         made.map(|names| names.iter().map(ToString::to_string).collect())
-            .map_err(|problems| problems.iter().map(ToString::to_string).collect())
+            .map_err(|problems| problems.into_iter().map(|problem| problem.message).collect())
     }
 
     #[test]
@@ -120,8 +113,8 @@ mod tests {
     #[test]
     fn what_clashes_is_named_by_hand() {
         let clash = ["random_pet.a_b", "random_pet.a-b"];
-        let told = named(&clash, &[]).unwrap_err();
-        assert_eq!(told, ["`random_pet.a-b` and `random_pet.a_b` would both be called `random-pet-a-b`"]);
+        let problems = named(&clash, &[]).unwrap_err();
+        assert_eq!(problems, ["`random_pet.a-b` and `random_pet.a_b` would both be called `random-pet-a-b`"]);
         assert_eq!(named(&clash, &[("random_pet.a-b", "other")]).unwrap(), ["random-pet-a-b", "other"]);
         assert_eq!(named(&["random_pet.Ü"], &[]).unwrap_err().len(), 1);
         assert_eq!(named(&["a.b"], &[("a.c", "x")]).unwrap_err(), ["--name: the state has no `a.c`"]);
