@@ -307,7 +307,13 @@ fn exhausted(scene: &Scene<'_>, id: Id) -> Option<Block> {
 pub(super) fn after_dependencies(seen: &Seen<'_, '_>, id: Id) -> Option<Draft> {
     let scene = seen.scene;
     let subject = scene.subjects[id];
-    let waits: Vec<Id> = scene.wants.of(id).flat_map(|dependency| seen.hidden(dependency)).collect();
+    // What is being deleted goes unless it is used already: a new reference means its successor, and holds nothing.
+    let uses = |target: Id| scene.used.of(id).any(|used| used == target);
+    let waits = scene.wants.of(id).flat_map(|dependency| match scene.subjects[dependency].wanted || uses(dependency) {
+        true => seen.hidden(dependency),
+        false => vec![dependency],
+    });
+    let waits: Vec<Id> = waits.collect();
     if let Some(first) = waits.first() {
         return Some(Draft::blocked(waiting(seen, id, *first).waiting_for(waits), subject.current()));
     }

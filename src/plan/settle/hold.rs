@@ -69,8 +69,10 @@ impl Search<'_, '_> {
         }
         let living = subject.current().is_some() || draft.makes();
         if subject.wanted && living {
-            // What it wants and is being deleted all the same. Others that it wants stay anyway.
-            let leaving = |target: &Id| !self.scene.subjects[*target].wanted;
+            // What it uses, still wants, and is being deleted all the same. Others that it wants stay anyway, and a new
+            // reference means the successor of what is being deleted.
+            let is_used = |target: Id| self.scene.used.of(id).any(|used| used == target);
+            let leaving = |target: &Id| !self.scene.subjects[*target].wanted && is_used(*target);
             self.reach(id, self.scene.wants.of(id).filter(leaving));
         }
         for leftover in draft.leftovers.iter().filter(|leftover| leftover.block.is_some()) {

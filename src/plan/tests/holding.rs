@@ -161,16 +161,38 @@ fn a_deleted_object_that_is_still_wanted_is_held() {
 }
 
 #[test]
-fn a_deleted_object_that_a_new_object_wants_is_held() {
+fn a_new_reference_waits_for_the_successor_of_what_is_being_deleted() {
     check(
         "
          want a deleting
          have a
-         want b input=${a.id}",
+         want b input=${a.id}
+         want c input=${a.id}
+         have c input=1",
         expect![[r#"
-            a Blocked StillUsed: still used by `b` (hint: delete `b` too, or remove its reference) <- b
-            b Create {id=? input=A output=?}
-            error a StillUsed"#]],
+            a Destroy (the Resource is being deleted)
+            b Blocked DependencyNotReady: spec.config.input: waits for `a`: it is being deleted <- a
+            c Blocked DependencyNotReady: spec.config.input: waits for `a`: it is being deleted <- a
+            warning b DependencyNotReady
+            warning c DependencyNotReady
+            warning - RunAgain: 2 object(s) wait for what this plan does (hint: run apply again)"#]],
+    );
+}
+
+#[test]
+fn a_new_reference_to_a_family_that_is_being_deleted_waits() {
+    check(
+        "
+         want a deleting count=2
+         have a[0]
+         have a[1]
+         want b after=a",
+        expect![[r#"
+            a NoOp
+            a[0] Destroy (the Resource is being deleted)
+            a[1] Destroy (the Resource is being deleted)
+            b Blocked DependencyNotReady: spec.dependsOn[0]: waits for `a`: it is being deleted <- a
+            warning b DependencyNotReady"#]],
     );
 }
 
