@@ -8,11 +8,13 @@
 
 mod apiserver;
 mod faults;
+mod hands;
 mod history;
 mod judge;
 mod outside;
 mod random;
 mod replica;
+mod rest;
 mod tap;
 mod user;
 
