@@ -101,7 +101,7 @@ impl History {
         let faults = Faults::new(seed);
         let cluster = Cluster::new(epoch, faults.clone());
         let judge = Judge::new();
-        let outside = Outside::new(seed, plan.recovery, judge.clone());
+        let outside = Arc::new(Outside::new(seed, plan.recovery, judge.clone()));
         cluster.with(|server, now| {
             for name in [HOME, SHOP] {
                 server.insert(now, json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}));

@@ -15,6 +15,7 @@ mod outside;
 mod random;
 mod replica;
 mod rest;
+mod stories;
 mod tap;
 mod user;
 

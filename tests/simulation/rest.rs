@@ -94,7 +94,10 @@ fn unfulfilled(around: &Surrounded, resource: &Value, records: &[Record]) -> Vec
     }
     let count = match (is_wanted(resource), is_family(resource)) {
         (false, _) => 0,
-        (true, true) => resource["spec"]["count"].as_u64().unwrap_or(0),
+        (true, true) => match resource["spec"]["forEach"].as_array() {
+            Some(keys) => keys.len() as u64,
+            None => resource["spec"]["count"].as_u64().unwrap_or(0),
+        },
         (true, false) => 1,
     };
     if there.len() as u64 != count {
