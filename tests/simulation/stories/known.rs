@@ -7,13 +7,46 @@ use super::strike::Fault;
 /// A story that ends wrongly for a reason that is known.
 struct Defect {
     story: &'static str,
-    fault: Fault,
+    /// With which of the faults.
+    faults: &'static [Fault],
     /// A part of the objection.
     says: &'static str,
     why: &'static str,
 }
 
-const DEFECTS: &[Defect] = &[];
+const DEFECTS: &[Defect] = &[
+    Defect {
+        story: "disabled_and_enabled",
+        faults: &[Fault::CrashBefore, Fault::CrashAfter, Fault::StaleStart],
+        says: "RecordMissing",
+        why: "after a crash between the marks and the record, the next process believes that the marks are there: \
+              `RecordMissing` for good",
+    },
+    Defect {
+        story: "orphan",
+        faults: &[Fault::CrashBefore, Fault::CrashAfter, Fault::StaleStart],
+        says: "it ends with [\"a v0 f0\"]",
+        why: "after a crash between the finalizer and the record, what was to be forgotten stays recorded",
+    },
+    Defect {
+        story: "triggered_replacement",
+        faults: &[
+            Fault::CrashBefore,
+            Fault::CrashAfter,
+            Fault::StaleStart,
+            Fault::CallCrashBefore,
+            Fault::CallCrashAfter,
+        ],
+        says: "\"Created b\", \"Created b\", \"Created b\"",
+        why: "while the intent of what triggers it is open, the new object is made, and then replaced once more",
+    },
+    Defect {
+        story: "all_deleted_and_applied_again",
+        faults: &[Fault::CrashBefore, Fault::CrashAfter, Fault::StaleStart, Fault::AnswerLost],
+        says: "this did not come: the next Resource is gone",
+        why: "a Resource that was made again while its old record was there uses what is being deleted, and holds it",
+    },
+];
 
 /// Those of the stories that are played, and how often each was met.
 pub(super) struct Known(Vec<(&'static Defect, usize)>);
@@ -26,8 +59,11 @@ impl Known {
 
     /// Whether an objection is about one of them.
     pub(super) fn covers(&mut self, story: &str, fault: Option<Fault>, objection: &str) -> bool {
-        let is =
-            |defect: &Defect| defect.story == story && Some(defect.fault) == fault && objection.contains(defect.says);
+        let is = |defect: &Defect| {
+            defect.story == story
+                && fault.is_some_and(|fault| defect.faults.contains(&fault))
+                && objection.contains(defect.says)
+        };
         let Some((_, count)) = self.0.iter_mut().find(|(defect, _)| is(defect)) else { return false };
         *count += 1;
         true
@@ -35,14 +71,14 @@ impl Known {
 
     pub(super) fn print(&self) {
         for (defect, count) in &self.0 {
-            eprintln!("known: {} with {} fails at {count} places: {}", defect.story, defect.fault, defect.why);
+            eprintln!("known: {} fails in {count} plays: {}", defect.story, defect.why);
         }
     }
 
     /// Objects to those that have been mended.
     pub(super) fn check(&self) {
         for (defect, count) in &self.0 {
-            assert!(*count > 0, "{} with {} ends well now: take it off the list", defect.story, defect.fault);
+            assert!(*count > 0, "{} ends well now: take it off the list of known defects", defect.story);
         }
     }
 }

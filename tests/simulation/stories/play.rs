@@ -24,13 +24,13 @@ use crate::replica::{HOME, Replica, Surrounded, delete_pod};
 use crate::rest::{all_records, missing, record, text, writes_since};
 use crate::user::Kubectl as _;
 
-/// How long anything may take that a story waits for: longer than a create has, since what such a call may have made is
-/// not given up for lost before its deadline.
-const PATIENCE: Duration = Duration::from_mins(45);
+/// How long anything may take that a story waits for: longer than the longest pause before a call is tried again. No
+/// story leaves a process of which it is not known that it is gone, so no deadline of a call has to pass.
+const PATIENCE: Duration = Duration::from_mins(8);
 /// How often is looked.
 const LOOK: Duration = Duration::from_millis(100);
 /// How long a settled world has to stay silent, and how long when nothing disturbed it: longer than any pause before a call is tried again.
-const SILENCE: Duration = Duration::from_secs(40);
+const SILENCE: Duration = Duration::from_secs(12);
 const LONG_SILENCE: Duration = Duration::from_mins(8);
 
 /// What a play came to.
@@ -111,6 +111,10 @@ impl Play {
     }
 
     async fn outcome(self, with_tape: bool) -> Outcome {
+        for name in self.names() {
+            let left = self.hands().get(&name).unwrap_or_default();
+            self.around.judge.note(&format!("left: {} {}", left["metadata"], left["spec"]));
+        }
         for replica in self.replicas.into_inner() {
             replica.kill(&self.around).await;
         }
@@ -261,23 +265,6 @@ impl Play {
         .await;
     }
 
-    /// Makes any object of the API server.
-    pub(crate) fn insert(&self, object: Value) {
-        self.around.judge.note(&format!("user makes {object}"));
-        self.around.cluster.with(|server, now| server.insert(now, object));
-    }
-
-    /// An object of the API server in the users' namespace.
-    pub(crate) fn object(&self, group: &str, plural: &str, name: &str) -> Option<Value> {
-        self.around.cluster.with(|server, _| Some(server.object(group, plural, SHOP, name)?.value.clone()))
-    }
-
-    /// Changes any object of the API server.
-    pub(crate) fn modify(&self, path: &str, patch: &Value) {
-        self.around.judge.note(&format!("user patches {path} {patch}"));
-        self.around.cluster.with(|server, now| server.modify(now, path, patch));
-    }
-
     /// What the service answers to the next calls of this kind for an address.
     pub(crate) fn script(&self, address: &str, operation: Operation, answers: Vec<Answer>) {
         self.around.outside.world.script(Line { on: address.to_owned(), operation, answers });
@@ -350,12 +337,17 @@ impl Play {
 
     /// Waits until a condition of a Resource has a status or a reason.
     pub(crate) async fn until_says(&self, name: &str, condition: &str, status_or_reason: &str) {
+        self.until_says_any(name, condition, &[status_or_reason]).await;
+    }
+
+    /// The same with several of them.
+    pub(crate) async fn until_says_any(&self, name: &str, condition: &str, any: &[&str]) {
         let says = || {
             let resource = self.hands().get(name).unwrap_or_default();
             let found = crate::judge::condition(&resource["status"], condition);
-            found.is_some_and(|(status, reason)| [status, reason].contains(&status_or_reason))
+            found.is_some_and(|(status, reason)| any.contains(&status) || any.contains(&reason))
         };
-        self.until(&format!("{name} says {condition} {status_or_reason}"), says).await;
+        self.until(&format!("{name} says {condition} {}", any.join(" or ")), says).await;
     }
 
     /// Waits until all is as it is wished.
@@ -447,7 +439,7 @@ impl Play {
         sleep(Duration::from_secs(3)).await;
         self.strikes.end();
         // Longer than a crash in the last of them needs to be noticed.
-        sleep(Duration::from_secs(if self.is_disturbed { 40 } else { 5 })).await;
+        sleep(Duration::from_secs(if self.is_disturbed { 22 } else { 5 })).await;
         let version = self.around.cluster.with(|server, _| server.version());
         sleep(if self.is_disturbed { SILENCE } else { LONG_SILENCE }).await;
         self.look_after_replicas();

@@ -28,8 +28,6 @@ pub(crate) enum Fault {
     StaleStart,
     /// The connection is reset after a request took effect.
     AnswerLost,
-    /// The connection is reset before a request arrives.
-    RequestLost,
     /// The process crashes right before a driver is called.
     CallCrashBefore,
     /// It crashes after the effect of a call.
@@ -51,12 +49,11 @@ pub(crate) enum Counted {
 }
 
 impl Fault {
-    pub(crate) const ALL: [Self; 10] = [
+    pub(crate) const ALL: [Self; 9] = [
         Self::CrashBefore,
         Self::CrashAfter,
         Self::StaleStart,
         Self::AnswerLost,
-        Self::RequestLost,
         Self::CallCrashBefore,
         Self::CallCrashAfter,
         Self::CallAnswerLost,
@@ -66,9 +63,7 @@ impl Fault {
 
     pub(crate) fn counted(self) -> Counted {
         match self {
-            Self::CrashBefore | Self::CrashAfter | Self::StaleStart | Self::AnswerLost | Self::RequestLost => {
-                Counted::Requests
-            }
+            Self::CrashBefore | Self::CrashAfter | Self::StaleStart | Self::AnswerLost => Counted::Requests,
             Self::CallCrashBefore | Self::CallCrashAfter | Self::CallAnswerLost | Self::CallFails => Counted::Calls,
             Self::QuestionFails => Counted::Questions,
         }
@@ -80,7 +75,6 @@ impl Fault {
             Self::CrashAfter => "crash-after",
             Self::StaleStart => "stale-start",
             Self::AnswerLost => "answer-lost",
-            Self::RequestLost => "request-lost",
             Self::CallCrashBefore => "call-crash-before",
             Self::CallCrashAfter => "call-crash-after",
             Self::CallAnswerLost => "call-answer-lost",
@@ -262,7 +256,6 @@ impl Network for Strikes {
                 Fate { before: Duration::ZERO, outcome: Outcome::Deliver, after: Duration::from_hours(24) }
             }
             Some(Fault::AnswerLost) => Fate { outcome: Outcome::LoseAnswer, ..Fate::quick() },
-            Some(Fault::RequestLost) => Fate { outcome: Outcome::LoseRequest, ..Fate::quick() },
             _ if state.is_stale(client).is_some()
                 && request.verb == Verb::List
                 // A list that names no version is read from the store itself, and is never old.
