@@ -24,8 +24,8 @@ use crate::replica::{HOME, Replica, Surrounded, delete_pod};
 use crate::rest::{all_records, missing, record, text, writes_since};
 use crate::user::Kubectl as _;
 
-/// How long anything may take that a story waits for: longer than the longest pause before a call is tried again. No
-/// story leaves a process of which it is not known that it is gone, so no deadline of a call has to pass.
+/// How long anything may take that a story waits for: longer than the longest pause before a call is tried again, and than
+/// the time of a create.
 const PATIENCE: Duration = Duration::from_mins(8);
 /// How often is looked.
 const LOOK: Duration = Duration::from_millis(100);
@@ -55,9 +55,14 @@ pub(crate) struct Play {
     looked: Cell<Option<(u64, usize, bool)>>,
 }
 
-/// A spec: its value, its `force`, and other fields.
+/// A spec: its value, its `force`, and other fields. Its create has a short time, since nothing found of one that was cut
+/// counts only after that, and the simulation of half an hour is dear.
 pub(crate) fn thing(value: &str, force: &str, more: Value) -> Value {
-    let mut spec = json!({ "type": "scripted_thing", "config": { "value": value, "force": force } });
+    let mut spec = json!({
+        "type": "scripted_thing",
+        "config": { "value": value, "force": force },
+        "timeouts": { "create": "1m" },
+    });
     for (name, field) in more.as_object().into_iter().flatten() {
         spec[name] = field.clone();
     }
@@ -467,11 +472,10 @@ impl Play {
 
     /// The names of the Resources that are left.
     pub(crate) fn names(&self) -> Vec<String> {
-        let resources = self.around.cluster.with(|server, _| {
+        self.around.cluster.with(|server, _| {
             let all = server.objects("purlin.dev", "resources");
             all.map(|object| text(&object.value, "name").to_owned()).collect()
-        });
-        resources
+        })
     }
 
     /// Lets time pass.
