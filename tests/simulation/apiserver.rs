@@ -68,7 +68,7 @@ mod validate;
 mod write;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use http::{Request, Response, StatusCode, header};
@@ -130,13 +130,8 @@ impl Server {
         for name in ["default", "kube-system", "kube-public", "kube-node-lease"] {
             server.insert(now, json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}));
         }
-        for definition in [
-            include_str!("../../crds/resources.purlin.dev.yaml"),
-            include_str!("../../crds/datasources.purlin.dev.yaml"),
-            include_str!("../../crds/providers.purlin.dev.yaml"),
-            include_str!("../../crds/providerconfigs.purlin.dev.yaml"),
-        ] {
-            server.insert(now, serde_saphyr::from_str(definition).expect("our CRDs are YAML"));
+        for definition in definitions() {
+            server.insert(now, definition.clone());
         }
         server
     }
@@ -209,6 +204,20 @@ impl Server {
         self.drawn += 1;
         self.drawn
     }
+}
+
+/// Our CRDs. Reading them is dear, and a simulation makes many servers.
+fn definitions() -> &'static [Value] {
+    static READ: OnceLock<Vec<Value>> = OnceLock::new();
+    READ.get_or_init(|| {
+        let texts = [
+            include_str!("../../crds/resources.purlin.dev.yaml"),
+            include_str!("../../crds/datasources.purlin.dev.yaml"),
+            include_str!("../../crds/providers.purlin.dev.yaml"),
+            include_str!("../../crds/providerconfigs.purlin.dev.yaml"),
+        ];
+        texts.iter().map(|text| serde_saphyr::from_str(text).expect("our CRDs are YAML")).collect()
+    })
 }
 
 enum Decided {

@@ -298,16 +298,22 @@ impl Judge {
         if is_family(&wish) || wish["spec"]["suspend"].as_bool() == Some(true) || !is_wanted(&wish) {
             return;
         }
-        let key = place.clone();
-        let history = inside.truth.get(&key).map(Vec::as_slice).unwrap_or_default();
-        let mut told = vec![None];
-        for (at, value) in history {
-            if *at < worked_out {
-                told.clear();
+        // An object that moved was made under its old name.
+        let moved_from = wish["metadata"]["annotations"]["purlin.dev/moved-from"].as_str();
+        let old_place = moved_from.map(|name| (place.0.clone(), name.to_owned()));
+        let mut told = Vec::new();
+        for key in [Some(place.clone()), old_place].into_iter().flatten() {
+            let history = inside.truth.get(&key).map(Vec::as_slice).unwrap_or_default();
+            let mut of_key = vec![None];
+            for (at, value) in history {
+                if *at < worked_out {
+                    of_key.clear();
+                }
+                if *at <= now {
+                    of_key.push(value.clone());
+                }
             }
-            if *at <= now {
-                told.push(value.clone());
-            }
+            told.extend(of_key);
         }
         let fits = |value: &Option<Plain>| value.as_ref().is_some_and(|value| is_as_wished(value, &wish["spec"]));
         let lies = !told.iter().any(fits);
@@ -394,6 +400,10 @@ fn asks_for_destroy(wish: &Value, record: &Record, address: &Address, id: Option
     }
     let asked = &wish["metadata"]["annotations"]["purlin.dev/replace-requested-at"];
     if asked.as_str().is_some_and(|asked| *asked != *record.handled_replace_request) {
+        return Ok(());
+    }
+    // What the triggers look at is not judged here.
+    if spec["lifecycle"]["replaceTriggeredBy"].as_array().is_some_and(|all| !all.is_empty()) {
         return Ok(());
     }
     let force = current.value.get("force").map(Plain::to_public_json).unwrap_or_default();

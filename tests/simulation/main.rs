@@ -2,17 +2,20 @@
 //! a paused clock. A seed decides all that happens; the same seed plays the same history.
 //!
 //! `HISTORIES=n SEED=s cargo test --release --test simulation` plays n random histories from the seed s on. One that
-//! the judge objects to prints its seed and its tape.
+//! the judge objects to prints its seed and its tape. Fixed stories are in [`stories`].
 
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test fails by panicking, and says what it saw")]
 
 mod apiserver;
 mod faults;
+mod hands;
 mod history;
 mod judge;
 mod outside;
 mod random;
 mod replica;
+mod rest;
+mod stories;
 mod tap;
 mod user;
 

@@ -37,9 +37,32 @@ pub(crate) struct Moods {
     pub(crate) refuses: u64,
 }
 
+/// What becomes of one chosen call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cut {
+    No,
+    /// The process crashes before it is made.
+    Before,
+    /// The process crashes after its effect.
+    After,
+    LosesAnswer,
+    Fails,
+}
+
+/// Decides which calls are cut.
+pub(crate) trait Cuts: Send + Sync {
+    /// A call that changes something.
+    fn call(&self, replica: &Arc<str>, call: &str) -> Cut;
+    /// A question.
+    fn question(&self, replica: &Arc<str>, question: &str) -> Cut;
+    /// The process has crashed after the effect of its call.
+    fn crashed(&self, replica: &Arc<str>);
+}
+
 /// The service that all replicas call.
 pub(crate) struct Outside {
     pub(crate) world: Arc<World>,
+    cuts: Option<Arc<dyn Cuts>>,
     judge: Arc<Judge>,
     inside: Mutex<Inside>,
 }
@@ -71,7 +94,7 @@ enum Mood {
 }
 
 impl Outside {
-    pub(crate) fn new(seed: u64, recovery: CreateRecovery, judge: Arc<Judge>) -> Arc<Self> {
+    pub(crate) fn new(seed: u64, recovery: CreateRecovery, judge: Arc<Judge>) -> Self {
         let recovery = match recovery {
             CreateRecovery::Repeat => "repeat",
             CreateRecovery::Find => "find",
@@ -79,7 +102,12 @@ impl Outside {
         };
         let script: Script = serde_json::from_value(serde_json::json!({ "createRecovery": recovery })).unwrap();
         let inside = Inside { seed, asked: BTreeMap::new(), moods: Moods::default(), slowest: Duration::from_secs(20) };
-        Arc::new(Self { world: World::new(script), judge, inside: Mutex::new(inside) })
+        Self { world: World::new(script), cuts: None, judge, inside: Mutex::new(inside) }
+    }
+
+    /// The same, of which some calls are cut.
+    pub(crate) fn cut_by(self, cuts: Arc<dyn Cuts>) -> Self {
+        Self { cuts: Some(cuts), ..self }
     }
 
     /// From now on the service behaves so.
@@ -108,10 +136,16 @@ impl Outside {
     }
 
     /// A question, which changes nothing.
-    async fn asked(&self, what: &str, context: &CallContext) -> Result<(), DriverError> {
+    async fn asked(&self, replica: &Arc<str>, what: &str, context: &CallContext) -> Result<(), DriverError> {
+        let question = format!("{what} {}", context.address);
+        match self.cuts.as_ref().map_or(Cut::No, |cuts| cuts.question(replica, &question)) {
+            Cut::No => {}
+            Cut::Before | Cut::After => std::future::pending().await,
+            Cut::Fails | Cut::LosesAnswer => return Err(error(ErrorKind::Transient, "the service is busy")),
+        }
         let (wait, refuses) = {
             let inside = &mut *lock(&self.inside);
-            let random = &mut inside.random(format!("{what} {}", context.address));
+            let random = &mut inside.random(question);
             let Inside { moods, slowest, .. } = inside;
             let slow = random.chance(moods.is_slow);
             let longest = if slow { u64::try_from(slowest.as_millis()).unwrap_or(u64::MAX) } else { 3 };
@@ -141,8 +175,23 @@ impl Line {
     async fn carry_out(&self, context: &CallContext, request: ApplyRequest) -> ApplyResponse {
         let judge = &self.outside.judge;
         let call_name = format!("apply {}", context.address);
+        let operation = match (&request.prior, &request.planned) {
+            (None, _) => "create",
+            (Some(_), Some(_)) => "update",
+            (Some(_), None) => "destroy",
+        };
+        let cuts = self.outside.cuts.as_ref();
+        let cut = cuts.map_or(Cut::No, |cuts| cuts.call(&self.replica, &format!("{operation} {}", context.address)));
+        if cut == Cut::Before {
+            return std::future::pending().await;
+        }
         let call = judge.call_begins(Call::of(&self.replica, context, &request));
         let (before, mood, after) = self.outside.mood(&call_name);
+        let mood = match cut {
+            Cut::LosesAnswer => Mood::LosesAnswer,
+            Cut::Fails => Mood::Fails(ErrorKind::Transient),
+            Cut::No | Cut::Before | Cut::After => mood,
+        };
         sleep(before).await;
         match mood {
             Mood::Fails(kind) => {
@@ -156,6 +205,10 @@ impl Line {
         let mut response = self.scripted.apply(context, request).await;
         for effect in self.outside.world.effects().drain(known..) {
             judge.took_effect(&call, &effect);
+        }
+        if let (Cut::After, Some(cuts)) = (cut, cuts) {
+            cuts.crashed(&self.replica);
+            return std::future::pending().await;
         }
         sleep(after).await;
         match mood {
@@ -197,7 +250,7 @@ impl Driver for Line {
         object: &'a RecordedObject,
     ) -> BoxFuture<'a, Result<Option<ObjectState>, DriverError>> {
         Box::pin(async move {
-            self.outside.asked("read", context).await?;
+            self.outside.asked(&self.replica, "read", context).await?;
             self.scripted.read(context, object).await
         })
     }
@@ -208,7 +261,7 @@ impl Driver for Line {
         request: PlanRequest,
     ) -> BoxFuture<'a, Result<PlanResponse, DriverError>> {
         Box::pin(async move {
-            self.outside.asked("plan", context).await?;
+            self.outside.asked(&self.replica, "plan", context).await?;
             self.scripted.plan(context, request).await
         })
     }
@@ -223,7 +276,7 @@ impl Driver for Line {
         id: &'a str,
     ) -> BoxFuture<'a, Result<Option<ObjectState>, DriverError>> {
         Box::pin(async move {
-            self.outside.asked("import", context).await?;
+            self.outside.asked(&self.replica, "import", context).await?;
             self.scripted.import(context, id).await
         })
     }
@@ -238,7 +291,7 @@ impl Driver for Line {
         planned: &'a Value,
     ) -> BoxFuture<'a, Result<Option<ObjectState>, DriverError>> {
         Box::pin(async move {
-            self.outside.asked("find_created", context).await?;
+            self.outside.asked(&self.replica, "find_created", context).await?;
             self.scripted.find_created(context, planned).await
         })
     }
@@ -261,7 +314,7 @@ impl Driver for Line {
         config: &'a Value,
     ) -> BoxFuture<'a, Result<Value, DriverError>> {
         Box::pin(async move {
-            self.outside.asked("read_data", context).await?;
+            self.outside.asked(&self.replica, "read_data", context).await?;
             self.scripted.read_data(context, config).await
         })
     }

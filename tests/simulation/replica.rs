@@ -35,22 +35,29 @@ pub(crate) struct Surrounded {
 /// A running controller.
 pub(crate) struct Replica {
     pub(crate) name: Arc<str>,
+    pub(crate) pod: Pod,
+    pub(crate) is_stopping: bool,
     shutdown: Shutdown,
     process: JoinSet<Result<(), ControllerError>>,
 }
 
 impl Replica {
-    /// Starts a process. No other one ever has its name.
+    /// Starts a process in a Pod of its own. No other one ever has its name.
     pub(crate) fn start(around: &Surrounded, name: &str, skew: SignedDuration) -> Self {
-        let name: Arc<str> = name.into();
-        let pod = around.cluster.with(|server, now| {
+        let uid = around.cluster.with(|server, now| {
             let pod = json!({
                 "apiVersion": "v1", "kind": "Pod",
-                "metadata": { "namespace": HOME, "name": &*name },
+                "metadata": { "namespace": HOME, "name": name },
                 "spec": { "containers": [{ "name": "purlin", "image": "purlin" }] },
             });
             server.insert(now, pod).value["metadata"]["uid"].as_str().unwrap_or_default().to_owned()
         });
+        Self::start_in(around, name, Pod { name: name.to_owned(), uid }, skew)
+    }
+
+    /// Starts a process in a Pod that there is, as its kubelet does after a crash.
+    pub(crate) fn start_in(around: &Surrounded, name: &str, pod: Pod, skew: SignedDuration) -> Self {
+        let name: Arc<str> = name.into();
         let wire = around.cluster.wire(&name);
         let tap = Tap { line: wire, judge: around.judge.clone(), replica: name.clone() };
         let scripted = Arc::new(Line::new(around.outside.clone(), name.clone()));
@@ -67,7 +74,7 @@ impl Replica {
             kubeconfig: None,
             context: None,
             namespace: HOME.to_owned(),
-            pod: Some(Pod { name: name.to_string(), uid: pod }),
+            pod: Some(pod.clone()),
             watch_namespaces: Vec::new(),
             default_service_account: "default".to_owned(),
             limits: Limits { lease_duration: times.lease, ..Limits::default() },
@@ -79,7 +86,7 @@ impl Replica {
         let mut process = JoinSet::new();
         process.spawn(controller::run(options, surroundings, shutdown.clone()));
         around.judge.note(&format!("{name} starts"));
-        Self { name, shutdown, process }
+        Self { name, pod, is_stopping: false, shutdown, process }
     }
 
     /// Whether the process has ended by itself, and with what.
@@ -92,27 +99,39 @@ impl Replica {
     }
 
     /// Kills it: whatever it was doing is cut off where it is. Its Pod goes.
-    pub(crate) async fn kill(mut self, around: &Surrounded) {
+    pub(crate) async fn kill(self, around: &Surrounded) {
+        let pod = self.crash(around).await;
+        delete_pod(around, &pod);
+    }
+
+    /// Kills it. Its Pod stays, for the process that comes next.
+    pub(crate) async fn crash(mut self, around: &Surrounded) -> Pod {
         around.judge.note(&format!("{} is killed", self.name));
         self.process.shutdown().await;
         around.cluster.disconnect(&self.name);
-        self.delete_pod(around);
+        self.pod
+    }
+
+    /// Asks it to stop, and does not wait for that.
+    pub(crate) fn ask_to_stop(&mut self, around: &Surrounded) {
+        around.judge.note(&format!("{} is asked to stop", self.name));
+        self.is_stopping = true;
+        self.shutdown.trigger();
     }
 
     /// Asks it to stop, and waits for that.
     pub(crate) async fn stop(mut self, around: &Surrounded) {
-        around.judge.note(&format!("{} is asked to stop", self.name));
-        self.shutdown.trigger();
+        self.ask_to_stop(around);
         if let Some(Err(error)) = self.process.join_next().await {
             around.judge.object(&format!("{} failed while it stopped: {error}", self.name));
         }
         around.judge.note(&format!("{} has stopped", self.name));
         around.cluster.disconnect(&self.name);
-        self.delete_pod(around);
+        delete_pod(around, &self.pod);
     }
+}
 
-    fn delete_pod(&self, around: &Surrounded) {
-        let path = format!("/api/v1/namespaces/{HOME}/pods/{}", self.name);
-        around.cluster.with(|server, now| server.erase(now, &path));
-    }
+pub(crate) fn delete_pod(around: &Surrounded, pod: &Pod) {
+    let path = format!("/api/v1/namespaces/{HOME}/pods/{}", pod.name);
+    around.cluster.with(|server, now| server.erase(now, &path));
 }

@@ -1,0 +1,224 @@
+//! Fixed stories, each played once undisturbed, and then once for every request that a replica sends and every call of a
+//! driver that it makes, with a crash or a lost answer at that very place.
+//!
+//! `STORY=<name> cargo test --test simulation stories` plays all of one story. With `FAULT=<fault> K=<number>` it plays
+//! that one, and prints its tape; `FAULT=none` plays it undisturbed.
+
+mod catalogue;
+mod changes;
+mod deletions;
+mod families;
+mod known;
+mod minds;
+mod moves;
+mod play;
+mod replacements;
+mod replicas;
+mod strike;
+mod troubles;
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use futures::future::LocalBoxFuture;
+use purlin::driver::CreateRecovery;
+use purlin::process::lock;
+
+use play::{Outcome, Play};
+use strike::{Counted, Fault, Strike};
+
+/// One story.
+pub(crate) struct Story {
+    pub(crate) name: &'static str,
+    pub(crate) play: for<'a> fn(&'a Play) -> LocalBoxFuture<'a, ()>,
+    /// Whether a fault may change what is made and destroyed on the way, since users change their minds meanwhile.
+    pub(crate) varies: bool,
+}
+
+/// One play of a story.
+#[derive(Clone, Copy)]
+struct Item {
+    story: &'static Story,
+    strike: Option<Strike>,
+    recovery: CreateRecovery,
+}
+
+impl Item {
+    fn play(self, with_tape: bool) -> Outcome {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+        let began = Instant::now();
+        let mut outcome = runtime.block_on(Play::run(self.story, self.strike, self.recovery, with_tape));
+        outcome.took = began.elapsed();
+        runtime.shutdown_background();
+        outcome
+    }
+
+    fn name(self) -> String {
+        let Some(strike) = self.strike else { return format!("STORY={} FAULT=none", self.story.name) };
+        let recovery = if self.recovery == CreateRecovery::Repeat { " RECOVERY=repeat" } else { "" };
+        format!("STORY={} FAULT={} K={}{recovery}", self.story.name, strike.fault, strike.at)
+    }
+}
+
+/// Plays all, on as many threads as there are processors; what came of them, in their order.
+fn play_all<T: Send>(items: &[Item], judge: impl Fn(Item, Outcome) -> T + Sync) -> Vec<T> {
+    let next = AtomicUsize::new(0);
+    let results: Mutex<Vec<(usize, T)>> = Mutex::default();
+    let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                while let index = next.fetch_add(1, Ordering::Relaxed)
+                    && let Some(item) = items.get(index)
+                {
+                    let result = judge(*item, item.play(false));
+                    lock(&results).push((index, result));
+                }
+            });
+        }
+    });
+    let mut results = results.into_inner().unwrap();
+    results.sort_by_key(|(index, _)| *index);
+    results.into_iter().map(|(_, result)| result).collect()
+}
+
+/// A story as it goes when nothing disturbs it.
+struct Undisturbed {
+    requests: usize,
+    calls: Vec<String>,
+    questions: usize,
+    effects: Vec<String>,
+    objection: Option<String>,
+}
+
+impl Undisturbed {
+    fn of(outcome: Outcome) -> Self {
+        Self {
+            requests: outcome.strikes.counted(Counted::Requests).len(),
+            calls: outcome.strikes.counted(Counted::Calls),
+            questions: outcome.strikes.counted(Counted::Questions).len(),
+            effects: outcome.effects,
+            objection: outcome.objection,
+        }
+    }
+
+    fn count(&self, fault: Fault) -> usize {
+        match fault.counted() {
+            Counted::Requests => self.requests,
+            Counted::Calls => self.calls.len(),
+            Counted::Questions => self.questions,
+        }
+    }
+}
+
+/// Every fault at every place of a story.
+fn disturbed(story: &'static Story, undisturbed: &Undisturbed) -> Vec<Item> {
+    let mut items = Vec::new();
+    for fault in Fault::ALL {
+        for at in 1..=undisturbed.count(fault) {
+            let strike = Some(Strike { fault, at });
+            items.push(Item { story, strike, recovery: CreateRecovery::Find });
+            if fault.counted() == Counted::Calls {
+                items.push(Item { story, strike, recovery: CreateRecovery::Repeat });
+            }
+        }
+    }
+    items
+}
+
+/// What is wrong with a play, besides what its judge says.
+fn objection(item: Item, undisturbed: &Undisturbed, outcome: &Outcome) -> Option<String> {
+    if let Some(objection) = &outcome.objection {
+        return Some(objection.trim().to_owned());
+    }
+    let (found, expected) = (&outcome.effects, &undisturbed.effects);
+    (!item.story.varies && found != expected).then(|| format!("{found:?} happened, and not {expected:?}"))
+}
+
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
+/// One play, to be looked at.
+fn show(story: &'static Story, fault: &str) {
+    let fault = (fault != "none").then(|| fault.parse::<Fault>().unwrap_or_else(|error| panic!("{error}")));
+    let at = variable("K").map_or(1, |text| text.parse().expect("K is a number"));
+    let strike = fault.map(|fault| Strike { fault, at });
+    let recovery = if variable("RECOVERY").is_some() { CreateRecovery::Repeat } else { CreateRecovery::Find };
+    let undisturbed = Undisturbed::of(Item { story, strike: None, recovery }.play(false));
+    let outcome = Item { story, strike, recovery }.play(true);
+    outcome.tape.iter().for_each(|line| eprintln!("{line}"));
+    for what in [Counted::Requests, Counted::Calls, Counted::Questions] {
+        for (index, line) in outcome.strikes.counted(what).iter().enumerate() {
+            eprintln!("{what:?} {:>3}: {line}", index + 1);
+        }
+    }
+    eprintln!("{:?}", outcome.effects);
+    let objection = objection(Item { story, strike, recovery }, &undisturbed, &outcome);
+    assert!(objection.is_none(), "{}", objection.unwrap_or_default());
+}
+
+#[test]
+fn stories_end_well_wherever_a_fault_strikes() {
+    let began = Instant::now();
+    let wanted = variable("STORY");
+    let chosen = |story: &&Story| wanted.as_ref().is_none_or(|name| story.name == name);
+    let stories: Vec<&'static Story> = catalogue::STORIES.iter().filter(chosen).collect();
+    assert!(!stories.is_empty(), "there is no such story; there are {:?}", catalogue::names());
+    if let Some(level) = variable("RUST_LOG") {
+        let _ = purlin::process::telemetry::init(purlin::process::telemetry::LogFormat::Text, Some(&level));
+    }
+    if let (Some(_), Some(fault)) = (&wanted, variable("FAULT")) {
+        return show(stories[0], &fault);
+    }
+    let first: Vec<Item> =
+        stories.iter().map(|story| Item { story, strike: None, recovery: CreateRecovery::Find }).collect();
+    let undisturbed = play_all(&first, |_, outcome| Undisturbed::of(outcome));
+    let mut failed: Vec<String> = Vec::new();
+    for (item, found) in first.iter().zip(&undisturbed) {
+        let name = item.name();
+        failed.extend(found.objection.as_ref().map(|objection| format!("{name}: {}", objection.trim())));
+    }
+    let items: Vec<Item> =
+        stories.iter().zip(&undisturbed).flat_map(|(story, found)| disturbed(story, found)).collect();
+    let of = |story: &'static Story| {
+        let index = stories.iter().position(|other| other.name == story.name).expect("it is one of them");
+        &undisturbed[index]
+    };
+    let spent: Mutex<BTreeMap<&str, Duration>> = Mutex::default();
+    let objections = play_all(&items, |item, outcome| {
+        *lock(&spent).entry(item.story.name).or_default() += outcome.took;
+        objection(item, of(item.story), &outcome)
+    });
+    if variable("TIMES").is_some() {
+        eprintln!("{spent:?}");
+    }
+    let mut known = known::Known::of(&stories);
+    for (item, objection) in items.iter().zip(objections) {
+        let Some(objection) = objection else { continue };
+        let fault = item.strike.map(|strike| strike.fault);
+        if !known.covers(item.story.name, fault, &objection) {
+            failed.push(format!("{}: {objection}", item.name()));
+        }
+    }
+    let requests: usize = undisturbed.iter().map(|found| found.requests).sum();
+    let calls: usize = undisturbed.iter().map(|found| found.calls.len()).sum();
+    eprintln!(
+        "{} stories with {requests} requests and {calls} calls, {} plays in {:.1} s, {} objections",
+        stories.len(),
+        first.len() + items.len(),
+        began.elapsed().as_secs_f64(),
+        failed.len()
+    );
+    known.print();
+    failed.iter().take(60).for_each(|line| eprintln!("{line}"));
+    assert!(failed.is_empty(), "look at one with `{} cargo test --test simulation stories`", short(&failed[0]));
+    known.check();
+}
+
+/// The name of the play at the beginning of a line.
+fn short(line: &str) -> &str {
+    line.split(": ").next().unwrap_or(line)
+}

@@ -1,0 +1,69 @@
+//! All stories.
+
+use super::{Story, changes, deletions, families, minds, moves, replacements, replicas, troubles};
+
+macro_rules! stories {
+    ($($module:ident :: $name:ident $($varies:ident)?),* $(,)?) => {
+        &[$(Story {
+            name: stringify!($name),
+            play: |play| Box::pin($module::$name(play)),
+            varies: !concat!($(stringify!($varies))?).is_empty(),
+        }),*]
+    };
+}
+
+/// In the order in which they are played. Of those that vary, a fault may change what is made and destroyed on the way.
+pub(super) const STORIES: &[Story] = stories![
+    changes::create,
+    changes::create_chain,
+    changes::update,
+    changes::update_in_chain,
+    changes::dependency_comes_and_goes,
+    changes::disabled_and_enabled,
+    changes::nothing_changes,
+    replacements::replace_destroy_first,
+    replacements::replace_create_first,
+    replacements::replace_chain_destroy_first,
+    replacements::replace_chain_create_first,
+    replacements::create_first_is_inherited,
+    replacements::replacement_requested,
+    replacements::triggered_replacement,
+    deletions::delete,
+    deletions::delete_all_at_once,
+    deletions::delete_what_is_used,
+    deletions::orphan,
+    deletions::protected_then_deleted,
+    deletions::suspended_then_deleted,
+    deletions::finalizer_taken_off varies,
+    deletions::namespace_deleted,
+    families::family_grows,
+    families::family_shrinks,
+    families::family_changes_keys,
+    families::family_deleted,
+    families::single_becomes_family,
+    moves::rename,
+    moves::rename_family,
+    moves::import,
+    minds::reverted_while_it_runs,
+    minds::replacement_reverted varies,
+    minds::changed_while_created,
+    minds::deleted_while_created varies,
+    minds::deleted_and_applied_again varies,
+    minds::all_deleted_and_applied_again varies,
+    minds::suspended_change,
+    minds::protected_replacement,
+    troubles::create_fails_then_succeeds,
+    troubles::create_refused_then_corrected,
+    troubles::create_fails_half_way varies,
+    troubles::destroy_fails_then_succeeds,
+    troubles::drift_set_right,
+    troubles::lost_object_made_again,
+    troubles::records_touched_while_called,
+    replicas::handed_over,
+    replicas::handed_over_while_it_calls,
+    replicas::lease_lost_while_it_calls,
+];
+
+pub(super) fn names() -> Vec<&'static str> {
+    STORIES.iter().map(|story| story.name).collect()
+}

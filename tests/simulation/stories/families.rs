@@ -1,0 +1,45 @@
+//! Families: many objects of one Resource.
+
+use serde_json::{Value, json};
+
+use super::play::{Play, plain, thing};
+
+fn count(value: &str, count: u64) -> Value {
+    thing(value, "f0", json!({ "count": count }))
+}
+
+pub(super) async fn family_grows(play: &Play) {
+    play.apply("f", &count("v0", 1));
+    play.given().await;
+    play.apply("f", &count("v0", 3));
+    play.ends(&["f[0] v0 f0", "f[1] v0 f0", "f[2] v0 f0"]).await;
+}
+
+pub(super) async fn family_shrinks(play: &Play) {
+    play.apply("f", &count("v0", 3));
+    play.given().await;
+    play.apply("f", &count("v1", 1));
+    play.ends(&["f[0] v1 f0"]).await;
+}
+
+pub(super) async fn family_changes_keys(play: &Play) {
+    play.apply("f", &thing("${each.key}", "f0", json!({ "forEach": ["x", "y"] })));
+    play.given().await;
+    play.apply("f", &thing("${each.key}", "f0", json!({ "forEach": ["y", "z"] })));
+    play.ends(&["f[\"y\"] y f0", "f[\"z\"] z f0"]).await;
+}
+
+pub(super) async fn family_deleted(play: &Play) {
+    play.apply("f", &count("v0", 3));
+    play.given().await;
+    play.delete("f");
+    play.ends(&[]).await;
+}
+
+/// The object without a key becomes the first of the family.
+pub(super) async fn single_becomes_family(play: &Play) {
+    play.apply("f", &plain("v0", "f0"));
+    play.given().await;
+    play.apply("f", &count("v0", 2));
+    play.ends(&["f[0] v0 f0", "f[1] v0 f0"]).await;
+}

@@ -1,0 +1,310 @@
+//! One fault at one place of a story: it counts what the replicas ask for, and strikes when it comes to the number.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::str::FromStr;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use purlin::process::lock;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use crate::apiserver::{Fate, Network, Outcome, Seen, Verb, WatchFate};
+use crate::outside::{Cut, Cuts};
+
+/// For how long a replica that starts from an old version sees nothing of what happened since: longer than the lease of
+/// the process before it lasts, so that it acts on what it sees.
+const STALE: Duration = Duration::from_secs(20);
+
+/// What goes wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Fault {
+    /// The process crashes right before a request is sent, and starts again in the same Pod.
+    CrashBefore,
+    /// It crashes after a request took effect and before the answer; another Pod comes.
+    CrashAfter,
+    /// The same, and the next process lists what was there before the story, and sees what came since much later.
+    StaleStart,
+    /// The connection is reset after a request took effect.
+    AnswerLost,
+    /// The process crashes right before a driver is called.
+    CallCrashBefore,
+    /// It crashes after the effect of a call.
+    CallCrashAfter,
+    /// The process of the provider ends after the effect of a call.
+    CallAnswerLost,
+    /// A call fails, and may be made again.
+    CallFails,
+    /// A read or a plan fails.
+    QuestionFails,
+}
+
+/// What a fault is counted by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Counted {
+    Requests,
+    Calls,
+    Questions,
+}
+
+impl Fault {
+    pub(crate) const ALL: [Self; 9] = [
+        Self::CrashBefore,
+        Self::CrashAfter,
+        Self::StaleStart,
+        Self::AnswerLost,
+        Self::CallCrashBefore,
+        Self::CallCrashAfter,
+        Self::CallAnswerLost,
+        Self::CallFails,
+        Self::QuestionFails,
+    ];
+
+    pub(crate) fn counted(self) -> Counted {
+        match self {
+            Self::CrashBefore | Self::CrashAfter | Self::StaleStart | Self::AnswerLost => Counted::Requests,
+            Self::CallCrashBefore | Self::CallCrashAfter | Self::CallAnswerLost | Self::CallFails => Counted::Calls,
+            Self::QuestionFails => Counted::Questions,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::CrashBefore => "crash-before",
+            Self::CrashAfter => "crash-after",
+            Self::StaleStart => "stale-start",
+            Self::AnswerLost => "answer-lost",
+            Self::CallCrashBefore => "call-crash-before",
+            Self::CallCrashAfter => "call-crash-after",
+            Self::CallAnswerLost => "call-answer-lost",
+            Self::CallFails => "call-fails",
+            Self::QuestionFails => "question-fails",
+        }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.write_str(self.name())
+    }
+}
+
+impl FromStr for Fault {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let names = || Self::ALL.map(Self::name).join(", ");
+        Self::ALL.into_iter().find(|one| one.name() == text).ok_or_else(|| format!("FAULT is one of {}", names()))
+    }
+}
+
+/// A fault, and before or after which of what it is counted by; the first one is 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Strike {
+    pub(crate) fault: Fault,
+    pub(crate) at: usize,
+}
+
+/// A process that has crashed, and what is to become of it.
+#[derive(Clone, Debug)]
+pub(crate) struct Crash {
+    pub(crate) replica: Arc<str>,
+    pub(crate) fault: Fault,
+}
+
+#[derive(Default)]
+struct State {
+    strike: Option<Strike>,
+    /// Whether what happens is counted: the story proper has begun, and has not ended.
+    counts: bool,
+    /// The version at which it began.
+    version: u64,
+    requests: Vec<String>,
+    calls: Vec<String>,
+    questions: Vec<String>,
+    /// Every call so far, counted or not, as `create a`.
+    called: BTreeSet<String>,
+    crash: Option<Crash>,
+    /// Whatever these still do never leaves their process.
+    dead: BTreeSet<Arc<str>>,
+    /// The replica that starts from an old version, and until when it sees nothing else.
+    stale: Option<(Arc<str>, Instant)>,
+    /// Replicas that reach nothing until then.
+    cut_off: Option<(Arc<str>, Instant)>,
+}
+
+/// The network and the line to the service in a story.
+#[derive(Clone, Default)]
+pub(crate) struct Strikes {
+    state: Arc<Mutex<State>>,
+    news: Arc<Notify>,
+}
+
+impl Strikes {
+    pub(crate) fn new(strike: Option<Strike>) -> Self {
+        let strikes = Self::default();
+        lock(&strikes.state).strike = strike;
+        strikes
+    }
+
+    /// From here on everything counts.
+    pub(crate) fn begin(&self, version: u64) {
+        let state = &mut *lock(&self.state);
+        (state.counts, state.version) = (true, version);
+    }
+
+    /// From here on nothing does.
+    pub(crate) fn end(&self) {
+        lock(&self.state).counts = false;
+    }
+
+    /// What was counted, in its order.
+    pub(crate) fn counted(&self, what: Counted) -> Vec<String> {
+        let state = lock(&self.state);
+        match what {
+            Counted::Requests => state.requests.clone(),
+            Counted::Calls => state.calls.clone(),
+            Counted::Questions => state.questions.clone(),
+        }
+    }
+
+    /// Whether a driver was ever asked for this, as `create a`.
+    pub(crate) fn was_called(&self, call: &str) -> bool {
+        lock(&self.state).called.contains(call)
+    }
+
+    /// Waits for a process to crash.
+    pub(crate) async fn crash(&self) -> Crash {
+        loop {
+            let news = self.news.notified();
+            if let Some(crash) = lock(&self.state).crash.take() {
+                return crash;
+            }
+            news.await;
+        }
+    }
+
+    /// This replica sees the cluster as it was before the story, for a while.
+    pub(crate) fn make_stale(&self, replica: &str) {
+        lock(&self.state).stale = Some((replica.into(), Instant::now() + STALE));
+    }
+
+    /// Nothing of this replica arrives for a while, and nothing reaches it.
+    pub(crate) fn cut_off(&self, replica: &str, time: Duration) {
+        lock(&self.state).cut_off = Some((replica.into(), Instant::now() + time));
+    }
+}
+
+impl State {
+    /// Counts one, and says what strikes it.
+    fn struck(&mut self, counted: Counted, what: String) -> Option<Fault> {
+        if !self.counts {
+            return None;
+        }
+        let all = match counted {
+            Counted::Requests => &mut self.requests,
+            Counted::Calls => &mut self.calls,
+            Counted::Questions => &mut self.questions,
+        };
+        all.push(what);
+        let number = all.len();
+        self.strike.filter(|strike| strike.fault.counted() == counted && strike.at == number).map(|strike| strike.fault)
+    }
+
+    fn is_cut_off(&self, replica: &str) -> Option<Duration> {
+        let (cut_off, until) = self.cut_off.as_ref()?;
+        let left = until.saturating_duration_since(Instant::now());
+        (**cut_off == *replica && !left.is_zero()).then_some(left)
+    }
+
+    fn is_stale(&self, replica: &str) -> Option<Duration> {
+        let (stale, until) = self.stale.as_ref()?;
+        let left = until.saturating_duration_since(Instant::now());
+        (**stale == *replica && !left.is_zero()).then_some(left)
+    }
+}
+
+impl Strikes {
+    fn kill(&self, state: &mut State, replica: &str, fault: Fault) {
+        let replica: Arc<str> = replica.into();
+        state.dead.insert(replica.clone());
+        state.crash = Some(Crash { replica, fault });
+        self.news.notify_one();
+    }
+}
+
+impl Network for Strikes {
+    fn request(&mut self, client: &str, request: &Seen) -> Fate {
+        let state = &mut *lock(&self.state);
+        let never = Fate { before: Duration::ZERO, outcome: Outcome::Hang, after: Duration::ZERO };
+        if state.dead.contains(client) {
+            return never;
+        }
+        if let Some(left) = state.is_cut_off(client) {
+            let before = left.min(Duration::from_secs(30));
+            return Fate { before, outcome: Outcome::LoseRequest, after: Duration::ZERO };
+        }
+        let name = format!("{} {} {}", request.verb.as_str(), request.path, request.subresource);
+        match state.struck(Counted::Requests, format!("{client} {}", name.trim_end())) {
+            Some(fault @ Fault::CrashBefore) => {
+                self.kill(state, client, fault);
+                never
+            }
+            Some(fault @ (Fault::CrashAfter | Fault::StaleStart)) => {
+                self.kill(state, client, fault);
+                Fate { before: Duration::ZERO, outcome: Outcome::Deliver, after: Duration::from_hours(24) }
+            }
+            Some(Fault::AnswerLost) => Fate { outcome: Outcome::LoseAnswer, ..Fate::quick() },
+            _ if state.is_stale(client).is_some()
+                && request.verb == Verb::List
+                // A list that names no version is read from the store itself, and is never old.
+                && request.query.get("resourceVersion").is_some_and(|version| version == "0") =>
+            {
+                Fate { outcome: Outcome::ListAt(state.version), ..Fate::quick() }
+            }
+            _ => Fate::quick(),
+        }
+    }
+
+    fn watch_event(&mut self, client: &str, _: &Seen, _: u64) -> WatchFate {
+        let state = lock(&self.state);
+        let waits = state.is_cut_off(client).or(state.is_stale(client));
+        WatchFate::Deliver(waits.unwrap_or(Duration::from_millis(1)))
+    }
+}
+
+impl Cuts for Strikes {
+    fn call(&self, replica: &Arc<str>, call: &str) -> Cut {
+        let state = &mut *lock(&self.state);
+        if state.dead.contains(replica) {
+            return Cut::Before;
+        }
+        state.called.insert(call.to_owned());
+        match state.struck(Counted::Calls, format!("{replica} {call}")) {
+            Some(fault @ Fault::CallCrashBefore) => {
+                self.kill(state, replica, fault);
+                Cut::Before
+            }
+            Some(Fault::CallCrashAfter) => Cut::After,
+            Some(Fault::CallAnswerLost) => Cut::LosesAnswer,
+            Some(Fault::CallFails) => Cut::Fails,
+            _ => Cut::No,
+        }
+    }
+
+    fn question(&self, replica: &Arc<str>, question: &str) -> Cut {
+        let state = &mut *lock(&self.state);
+        if state.dead.contains(replica) {
+            return Cut::Before;
+        }
+        match state.struck(Counted::Questions, format!("{replica} {question}")) {
+            Some(_) => Cut::Fails,
+            None => Cut::No,
+        }
+    }
+
+    fn crashed(&self, replica: &Arc<str>) {
+        self.kill(&mut lock(&self.state), replica, Fault::CallCrashAfter);
+    }
+}
