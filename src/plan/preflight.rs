@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::draft::{Block, Draft};
 use super::scene::{Id, Scene, Subject};
 use super::seen::Seen;
-use super::{Held, Mode, Refresh, RunningStep, cycle, leaving, publish, select, wanted};
+use super::{Held, Mode, Refresh, RunningStep, cycle, leaving, publish, select, trigger, wanted};
 use crate::load::{BUILT_IN, Config, Instance, Reference, Unsettled, closest};
 use crate::model::{Action, Address, Diagnostic, InstanceKey, ObjectStatus, Operation, Path, Reason, Severity};
 
@@ -313,7 +313,8 @@ pub(super) fn after_dependencies(seen: &Seen<'_, '_>, id: Id) -> Option<Draft> {
         true => seen.hidden(dependency),
         false => vec![dependency],
     });
-    let waits: Vec<Id> = waits.collect();
+    let unsettled = trigger::unsettled(seen, id).into_iter().filter(|_| subject.current().is_none());
+    let waits: Vec<Id> = waits.chain(unsettled).collect();
     if let Some(first) = waits.first() {
         return Some(Draft::blocked(waiting(seen, id, *first).waiting_for(waits), subject.current()));
     }

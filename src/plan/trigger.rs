@@ -14,7 +14,7 @@ use super::seen::Seen;
 use crate::load::expression::Scope;
 use crate::load::lifecycle::replace_triggered_by_path;
 use crate::load::{Instance, Own, Trigger};
-use crate::model::{Address, Diagnostics, RecordedObject, Revision, SeenTrigger, Triggers, Value};
+use crate::model::{Address, Diagnostics, Reason, RecordedObject, Revision, SeenTrigger, Triggers, Value};
 
 /// The objects that a reference means, with their revisions.
 pub type Revisions<'a> = dyn Fn(&Address) -> Vec<(Address, Revision)> + 'a;
@@ -44,6 +44,17 @@ pub(super) fn readable(seen: &Seen<'_, '_>, id: Id) -> Result<(), Box<Block>> {
         }
     }
     Ok(())
+}
+
+/// The objects that trigger this one and whose last operation is still to be settled. A new object would be made for what
+/// they were, and be replaced once that is known.
+pub(super) fn unsettled(seen: &Seen<'_, '_>, id: Id) -> Vec<Id> {
+    let Some(instance) = seen.scene.subjects[id].instance else { return Vec::new() };
+    let is_unsettled = |id: &Id| {
+        let block = seen.draft(*id).and_then(|draft| draft.block.as_deref());
+        block.is_some_and(|block| block.held && block.reason() == Reason::OperationInProgress)
+    };
+    targets(instance).flat_map(|target| wanted_targets(seen.scene, target)).filter(is_unsettled).collect()
 }
 
 /// The value that an entry names, as it is planned. The error is told at the entry.

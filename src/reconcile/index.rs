@@ -350,15 +350,27 @@ impl Index {
         self.wake_all();
     }
 
-    /// What was begun has ended, and this is what we know the record to be (`None`: we know that there is none).
+    /// What was begun has ended, and this is what we know the record to be (`None`: we know that there is none). Our marks
+    /// were put on the Resource before the record was written.
     pub fn end(&mut self, address: &Address, own: Option<&Stored>) {
+        self.ended(address, own, true);
+    }
+
+    /// The same of a recovery, which puts no marks on: an earlier process may have taken them off before it was cut.
+    pub fn end_recovery(&mut self, address: &Address, own: Option<&Stored>) {
+        self.ended(address, own, false);
+    }
+
+    fn ended(&mut self, address: &Address, own: Option<&Stored>, is_marked: bool) {
         self.providers.touch();
         let parked = self.busy.remove(address).unwrap_or_default();
         let removed = self.version(address).is_some_and(|known| parked.removed(known));
         if let Some(stored) = own {
             self.erased.remove(address);
             if self.version(address).is_none_or(|known| known < stored.version) {
-                self.own_marks(address, Overlay::Marked(stored.record.uid.clone()));
+                if is_marked {
+                    self.own_marks(address, Overlay::Marked(stored.record.uid.clone()));
+                }
                 self.keep(stored.clone());
             }
         } else if removed {

@@ -57,6 +57,11 @@ impl Reconciler {
     fn follow_object(&mut self, part: &Part, address: &Address, changes: Vec<Change>, nodes: Vec<(Step, bool)>) {
         let was_read = part.plan.read.contains(address);
         let tracked = self.objects.entry(address);
+        let requested = part.config.instances.get(address).map(|instance| instance.reconcile_requested.clone());
+        // A reading that was asked for and failed is still to be made.
+        let is_unread = !was_read && requested.as_ref().is_some_and(|asked| *asked != tracked.requested);
+        let is_recorded = self.schedule.records().get(address).is_some_and(|stored| stored.record.current.is_some());
+        tracked.unread |= is_unread && is_recorded;
         let (leftovers, current): (Vec<_>, Vec<_>) = changes.into_iter().partition(|change| change.deposed.is_some());
         tracked.instance = part.config.instances.get(address).cloned();
         tracked.wish = part.wish(&address.name);
@@ -67,11 +72,13 @@ impl Reconciler {
         tracked.expect(nodes);
         tracked.settled = None;
         tracked.retry_at = None;
-        if let Some(instance) = &tracked.instance {
-            tracked.requested = instance.reconcile_requested.clone();
-        }
-        let blocked = tracked.change.as_ref().filter(|change| change.action == Action::Blocked);
-        let reason = blocked.map(|change| change.blocked.unwrap_or(Reason::Waiting));
+        tracked.requested = requested.unwrap_or_default();
+        let blocked =
+            |change: &Change| (change.action == Action::Blocked).then(|| change.blocked.unwrap_or(Reason::Waiting));
+        let reason = tracked.change.as_ref().and_then(blocked);
+        // Of what a replacement gives up as well: it is destroyed once that is possible.
+        let held = tracked.change.as_ref().and_then(|change| change.hold_destroy);
+        let given_up: Vec<Reason> = held.into_iter().chain(tracked.leftovers.iter().filter_map(blocked)).collect();
         let drift = tracked.change.as_ref().and_then(|change| change.drift.clone());
         let at_rest = reason.is_none() && tracked.steps.is_empty();
         if at_rest {
@@ -84,7 +91,8 @@ impl Reconciler {
             // What was found must be found again by every plan, until it is set right.
             self.objects.entry(address).unread = !at_rest || drift.is_some();
         }
-        if let Some(at) = reason.and_then(|reason| self.again_at(address, reason)) {
+        let again = reason.into_iter().chain(given_up).find_map(|reason| self.again_at(address, reason));
+        if let Some(at) = again {
             self.objects.retry_at(address, at);
         }
         if let Some(drift) = drift.filter(|_| !at_rest) {

@@ -56,7 +56,7 @@ impl Reconciler {
         }
         // Of the situation that was judged: what the watch has delivered meanwhile ends a hold.
         let fingerprint = self.index.fingerprint(&address);
-        self.index.end(&address, self.schedule.records().get(&address));
+        self.index.end_recovery(&address, self.schedule.records().get(&address));
         self.bring_in(&address);
         match outcome {
             Recovery::Held(held, until) => {
