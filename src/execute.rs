@@ -36,4 +36,4 @@ pub use schedule::{Adoption, Order, Schedule, Stale};
 pub use step::{StepEnd, StepInput};
 pub use under_way::{Delay, News};
 pub use wishes::Wishes;
-pub use workers::{Ended, Report, Workers};
+pub use workers::{Ended, WorkerEvent, Workers};

@@ -50,7 +50,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::api::{ProviderConfigStatus, ResourceStatus};
-use crate::execute::{Order, Places, ProgressKind, Report, Schedule};
+use crate::execute::{Order, Places, ProgressKind, Schedule, WorkerEvent};
 use crate::load::Instance;
 use crate::model::{Address, ProviderUse, Recorded, RecordedObject, Step, Stored, of_name};
 use crate::plan::Plan;
@@ -136,7 +136,7 @@ pub enum Happened {
     /// A [`Command::Plan`] for these names panicked.
     PlanLost(BTreeSet<Arc<str>>),
     /// Something about a [`Command::Execute`].
-    Worker(Report),
+    Worker(WorkerEvent),
     /// A [`Command::Recover`] was carried out.
     Recovered(Box<Recovered>),
     /// A [`Command::Move`] was carried out.
@@ -306,11 +306,12 @@ impl Default for Draws {
 }
 
 impl Reconciler {
-    /// The reconciler of a namespace of which nothing is known yet. `seed` decides all that it draws.
-    pub fn new(namespace: Arc<str>, policy: Policy, seed: u64) -> Self {
+    /// The reconciler of a namespace of which nothing is known yet. `seed` decides all that it draws; `versions` is for
+    /// [`Index::new`].
+    pub fn new(namespace: Arc<str>, policy: Policy, seed: u64, versions: u64) -> Self {
         Self {
             policy,
-            index: Index::new(namespace),
+            index: Index::new(namespace, versions),
             schedule: Schedule::new(policy.steps_at_once, BTreeMap::new()),
             draws: Draws(fastrand::Rng::with_seed(seed)),
             ..Self::default()
@@ -392,7 +393,7 @@ impl Reconciler {
 
     fn take(&mut self, happened: Happened) {
         match happened {
-            Happened::Nothing | Happened::Worker(Report::PlaceFree) => {}
+            Happened::Nothing | Happened::Worker(WorkerEvent::PlaceFree) => {}
             Happened::Begun => self.begin(),
             Happened::StoodDown => self.stop(State::StandingDown),
             Happened::Stopping => self.stop(State::Stopping),
@@ -400,8 +401,8 @@ impl Reconciler {
             Happened::Retry => self.retry(),
             Happened::Planned(planned) => self.take_plan(*planned),
             Happened::PlanLost(names) => self.lost_plan(&names),
-            Happened::Worker(Report::Ended(ended)) => self.schedule.ended(ended),
-            Happened::Worker(Report::News(step, news)) => self.schedule.news(step, news),
+            Happened::Worker(WorkerEvent::Ended(ended)) => self.schedule.ended(ended),
+            Happened::Worker(WorkerEvent::News(step, news)) => self.schedule.news(step, news),
             Happened::Recovered(recovered) => self.take_recovery(*recovered),
             Happened::Moved(moved) => self.take_moved(*moved),
             Happened::NotReleased(name, uid) => self.not_released(name, &uid),

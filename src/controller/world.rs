@@ -67,6 +67,8 @@ impl Shared {
 #[derive(Default)]
 struct Known {
     open: BTreeMap<Arc<str>, Arc<Shared>>,
+    /// How many were opened so far.
+    opened: u64,
     /// `ns` of expressions and whether it is terminating, also of namespaces without any Resource.
     namespaces: BTreeMap<Arc<str>, (Value, bool)>,
     /// All Providers of the cluster.
@@ -152,7 +154,10 @@ impl World {
     }
 
     fn open(&self, known: &mut Known, namespace: &Arc<str>) -> Arc<Shared> {
-        let mut reconciler = Reconciler::new(namespace.clone(), self.policy, self.random.number());
+        // Namespaces come and go, and with them what is known of them; drivers keep the versions that they were given.
+        known.opened += 1;
+        let (seed, versions) = (self.random.number(), known.opened << 32);
+        let mut reconciler = Reconciler::new(namespace.clone(), self.policy, seed, versions);
         if let Some((value, terminating)) = known.namespaces.get(namespace).cloned() {
             reconciler.observe(Event::Namespace { value, terminating });
         }

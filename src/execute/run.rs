@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::schedule::Schedule;
-use super::workers::{Report, Workers};
+use super::workers::{WorkerEvent, Workers};
 use crate::execute::{Engine, Progress, Wishes};
 use crate::model::Recorded;
 
@@ -39,9 +39,9 @@ impl Run {
                 return None;
             }
             match self.workers.next().await {
-                Report::Ended(ended) => self.schedule.ended(ended),
-                Report::News(step, news) => self.schedule.news(step, news),
-                Report::PlaceFree => {}
+                WorkerEvent::Ended(ended) => self.schedule.ended(ended),
+                WorkerEvent::News(step, news) => self.schedule.news(step, news),
+                WorkerEvent::PlaceFree => {}
             }
         }
     }

@@ -36,9 +36,9 @@ impl Ended {
     }
 }
 
-/// Something that workers report.
+/// Something that happened to what was ordered.
 #[derive(Debug)]
-pub enum Report {
+pub enum WorkerEvent {
     /// What was ordered has ended.
     Ended(Ended),
     /// A step goes on and has something to say.
@@ -83,22 +83,22 @@ impl Workers {
     }
 
     /// The next report; waits for ever when idle. Cancel safe.
-    pub async fn next(&mut self) -> Report {
+    pub async fn next(&mut self) -> WorkerEvent {
         tokio::select! {
             // In this order, so that the same run goes the same way each time.
             biased;
             Some(ended) = self.tasks.join_next() => match ended {
-                Ok(ended) => Report::Ended(ended),
+                Ok(ended) => WorkerEvent::Ended(ended),
                 // Tasks catch their panics, and only the end of the process aborts them.
                 Err(error) => {
                     tracing::error!(%error, "a task of a run was lost");
-                    Report::PlaceFree
+                    WorkerEvent::PlaceFree
                 }
             },
-            Some((step, news)) = self.news.recv() => Report::News(step, news),
+            Some((step, news)) = self.news.recv() => WorkerEvent::News(step, news),
             () = self.full.any_free() => {
                 self.full.clear();
-                Report::PlaceFree
+                WorkerEvent::PlaceFree
             }
         }
     }

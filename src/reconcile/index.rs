@@ -173,10 +173,11 @@ pub struct Index {
 }
 
 impl Index {
-    /// An index of nothing.
-    pub fn new(namespace: Arc<str>) -> Self {
+    /// An index of nothing. `versions`: greater than any version of provider configurations that an earlier index of the
+    /// namespace has given out, since drivers remember them.
+    pub fn new(namespace: Arc<str>, versions: u64) -> Self {
         let value = Value::map([("name", Value::String(namespace.clone()))]);
-        Self { namespace, value, ..Self::default() }
+        Self { namespace, value, providers: KnownProviders::counting_from(versions), ..Self::default() }
     }
 
     /// The namespace.

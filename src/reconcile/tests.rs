@@ -79,7 +79,7 @@ impl Bench {
         ));
         let policy = Policy { steps_at_once: 8, planned_together: 256, destroys_orphans: false };
         Self {
-            reconciler: Reconciler::new("shop".into(), policy, 7),
+            reconciler: Reconciler::new("shop".into(), policy, 7, 0),
             workers: Workers::new(engine.clone(), Wishes::default()),
             engine,
             world,

@@ -186,6 +186,20 @@ impl ClusterJournal {
         self.secrets.delete(&record.namespace, &record.address, version, Patience::SHORT).await
     }
 
+    /// A record whose object is forgotten, without that object. The marks go before the record: should a crash come
+    /// between the two, what is left must hold nothing that the next Resource of the name would adopt. The intent of a
+    /// destroy says enough by itself, and so does the place that a record is moving to.
+    async fn emptied(&self, base: Stored) -> Result<Stored, Failure> {
+        let forgets = base.record.intent.is_none() && base.record.moving_to.is_none() && base.record.has_objects();
+        if !forgets {
+            return Ok(base);
+        }
+        let empty = Record { current: None, deposed: BTreeMap::new(), ..Record::clone(&base.record) };
+        let record = Arc::new(empty);
+        let version = self.secrets.replace(&record, &base, Patience::UntilStopped).await?;
+        Ok(Stored { record, version })
+    }
+
     async fn remove(&self, base: &Stored) -> Result<(), Failure> {
         let Record { namespace, address, uid, .. } = base.record.as_ref();
         self.move_out(namespace, address, uid, Patience::UntilStopped).await?;
@@ -294,7 +308,11 @@ impl Journal for ClusterJournal {
     }
 
     fn erase(&self, base: Stored) -> BoxFuture<'_, Result<(), JournalError>> {
-        Box::pin(async move { self.remove(&base).await.map_err(|failure| told(&base.record, failure)) })
+        Box::pin(async move {
+            let record = base.record.clone();
+            let erased = async { self.remove(&self.emptied(base).await?).await };
+            erased.await.map_err(|failure| told(&record, failure))
+        })
     }
 }
 

@@ -60,7 +60,7 @@ impl Dev {
         };
         let namespace = wanted.config.namespace.clone();
         let due = due(&wanted.config, &loaded.records, &loaded.reads, planning.refresh, engine.clock.now());
-        let mut reconciler = Reconciler::new(namespace.clone(), policy, engine.random.number());
+        let mut reconciler = Reconciler::new(namespace.clone(), policy, engine.random.number(), 0);
         let mut narrator = Narrator::new(console, reporter);
         narrator.problems(&wanted.problems);
         let mut folder = Folder::default();

@@ -60,12 +60,7 @@ pub(super) async fn forget(task: &StepTask) -> Result<Fate, Unfinished> {
         return Ok(Fate::Untouched);
     }
     drop_object(&mut record, removed);
-    let mut base = stored.clone();
-    if !record.has_objects() {
-        // The marks go before the record. Should a crash come between the two, what is left holds no object.
-        base = write_result(&task.engine, stored, record.clone()).await?;
-    }
-    finish_removal(&task.engine, &base, record, removed).await
+    finish_removal(&task.engine, stored, record, removed).await
 }
 
 /// A create-first replacement has deposed the old object by now, under the key that the plan drew.

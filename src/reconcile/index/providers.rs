@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::inputs::config_keys;
 use super::{Entry, Index};
@@ -68,14 +67,16 @@ pub(super) struct KnownProviders {
     configs: BTreeMap<Arc<str>, ObservedSettings>,
     /// Something has happened that settings, or who uses them, may hang on.
     touched: bool,
-    /// A new number with every change, which is greater than any before in this process.
+    /// A greater number with every change.
     version: u64,
 }
 
-/// Namespaces come and go, and with them what is known of them; whoever was told a version keeps it.
-static VERSIONS: AtomicU64 = AtomicU64::new(1);
-
 impl KnownProviders {
+    /// Nothing is known. Versions are counted from this one on.
+    pub(super) fn counting_from(version: u64) -> Self {
+        Self { version, ..Self::default() }
+    }
+
     /// The Providers are these from now on. Gives whether that is news.
     pub(super) fn providers(&mut self, all: Providers) -> bool {
         let news = !Arc::ptr_eq(&self.all, &all);
@@ -93,7 +94,7 @@ impl KnownProviders {
     }
 
     fn changed(&mut self) {
-        self.version = VERSIONS.fetch_add(1, Ordering::Relaxed);
+        self.version += 1;
     }
 
     /// Whether there is no `ProviderConfig`.

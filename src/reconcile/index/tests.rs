@@ -44,7 +44,7 @@ fn record(name: &str, version: u64, used: &[&str]) -> Stored {
 }
 
 fn index(events: impl IntoIterator<Item = Event>) -> Index {
-    let mut index = Index::new("shop".into());
+    let mut index = Index::new("shop".into(), 0);
     for event in events {
         index.apply(event);
     }
@@ -349,7 +349,7 @@ fn holding(entries: &[(&str, &str)]) -> Event {
 
 #[test]
 fn a_changed_input_wakes_those_that_read_what_changed() {
-    let mut index = Index::new("shop".into());
+    let mut index = Index::new("shop".into(), 0);
     wakes(&mut index, applied(reader("a", "one")), &["a"]);
     wakes(&mut index, applied(reader("b", "two")), &["b"]);
     assert_eq!(index.take_wanted_inputs(), Some(BTreeSet::from([input_key()])), "one object, read once for both");
@@ -372,7 +372,7 @@ fn a_changed_input_wakes_those_that_read_what_changed() {
 
 #[test]
 fn a_new_task_reads_inputs_anew() {
-    let mut index = Index::new("shop".into());
+    let mut index = Index::new("shop".into(), 0);
     index.apply(applied(reader("a", "one")));
     index.apply(holding(&[("one", "1")]));
     index.take_wanted_inputs();
