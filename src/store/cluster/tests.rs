@@ -113,9 +113,24 @@ async fn a_life_costs_one_request_for_each_write() {
         deleting: false,
     });
     scene.requests();
-    let version = scene.journal.intend(intent, Some(version)).await.unwrap();
-    scene.journal.erase(stored(&record, version)).await.unwrap();
+    let destroyed = Arc::new(Record { intent: intent.intent.clone(), ..Record::clone(&record) });
+    let version = scene.journal.intend(destroyed.clone(), Some(version)).await.unwrap();
+    scene.journal.erase(stored(&destroyed, version)).await.unwrap();
     assert_eq!(scene.requests(), "PUT purlin record, PATCH web, DELETE purlin record");
+    assert_eq!((scene.resource()["finalizers"].clone(), scene.secrets()), (json!([]), 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_forgotten_object_leaves_its_record_before_the_marks_go() {
+    let scene = scene();
+    let intent = first_intent("web");
+    let record = with_object(&intent);
+    let version = scene.journal.intend(intent.clone(), None).await.unwrap();
+    let version = scene.journal.record(record.clone(), stored(&intent, version)).await.unwrap();
+    scene.requests();
+    scene.journal.erase(stored(&record, version)).await.unwrap();
+    let requests = scene.requests();
+    assert!(requests.starts_with("PUT purlin record, ") && requests.ends_with("DELETE purlin record"), "{requests}");
     assert_eq!((scene.resource()["finalizers"].clone(), scene.secrets()), (json!([]), 0));
 }
 
