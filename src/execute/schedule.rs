@@ -10,10 +10,10 @@ use petgraph::graph::NodeIndex;
 
 use self::batch::Batch;
 use super::failure::Failure;
+use super::order::{Ended, Order};
 use super::places::{Place, Places};
-use super::step::{Fate, StepEnd, StepInput};
+use super::step::{Fate, StepEnd};
 use super::under_way::News;
-use super::workers::Ended;
 use crate::execute::ProgressKind;
 use crate::graph::{ActionGraph, Outcome};
 use crate::load::{Config, Expansion, Family, Instance};
@@ -65,15 +65,6 @@ pub struct Adoption {
 /// The plan was made while other steps were running than are running now: plan again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stale;
-
-/// Something to be done by [`super::Workers`].
-#[derive(Debug)]
-pub enum Order {
-    /// Start a step, which has its place.
-    Start(Box<StepInput>, Place),
-    /// Remove a record that holds nothing any more.
-    Sweep(Stored),
-}
 
 /// What is known of all objects and data sources.
 #[derive(Clone, Copy)]

@@ -8,33 +8,14 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinSet;
 
 use super::failure::Failure;
+use super::order::{Ended, Order};
 use super::places::{Full, Place, Places};
 use super::publish;
-use super::schedule::Order;
 use super::step::{Fate, StepEnd, StepInput, StepTask};
 use super::under_way::News;
 use crate::driver::Warnings;
 use crate::execute::{Engine, JournalError, Wishes};
-use crate::model::{Address, ProviderUse, Step, Stored};
-
-/// Something that was ordered has ended.
-#[derive(Debug)]
-pub enum Ended {
-    /// A step.
-    Step(Box<StepEnd>),
-    /// The removal of an empty record.
-    Swept(Address, Result<(), JournalError>),
-}
-
-impl Ended {
-    /// Whose step it was.
-    pub fn address(&self) -> &Address {
-        match self {
-            Self::Step(end) => &end.step.address,
-            Self::Swept(address, _) => address,
-        }
-    }
-}
+use crate::model::{ProviderUse, Step, Stored};
 
 /// Something that happened to what was ordered.
 #[derive(Debug)]
