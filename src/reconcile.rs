@@ -16,7 +16,7 @@
 //! The same events at the same times give the same commands: a test or a simulation can play any history.
 //!
 //! - [`index`]: what is wanted and recorded, as the watches and our own writes say;
-//! - [`debounce`], `scope`, `planning`, `stale`: what is planned next, and which plans still count;
+//! - `debounce`, `scope`, `plan_request`, `planning`, `stale`: what is planned next, and which plans still count;
 //! - `tracked`, `objects`, `progress`, `drift`, `recovery`, `moving`: what is remembered of each object;
 //! - `resources`, [`summarize`]: what the status of each Resource says;
 //! - `provider_configs`: whether providers accept their configurations, and who uses them.
@@ -30,6 +30,7 @@ mod missing;
 mod moving;
 mod objects;
 mod other_components;
+mod plan_request;
 mod planning;
 mod progress;
 mod provider_configs;
@@ -63,7 +64,7 @@ use self::resources::Resources;
 use self::time::{Moment, Time};
 
 pub use self::moving::{MoveRequest, Moved};
-pub use self::planning::{PlanRequest, Planned};
+pub use self::plan_request::{PlanRequest, Planned};
 pub use self::provider_status::Trial;
 pub use self::recovery::Recovered;
 pub use self::summarize::{Note, ObjectState};

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use super::Reconciler;
-use super::planning::Part;
+use super::plan_request::Part;
 use crate::model::{Address, Operation, Step};
 
 impl Reconciler {

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::planning::Part;
+use super::plan_request::Part;
 use super::summarize::Note;
 use super::{About, Command, Reconciler};
 use crate::execute::JournalError;

@@ -6,16 +6,14 @@ use std::time::Duration;
 
 use super::debounce::Debounce;
 use super::index::Index;
+use super::plan_request::{Kind, Part, PlanRequest, Planned};
 use super::scope::Scope;
 use super::time::Time;
 use super::{Command, Reconciler, State};
 use crate::execute::Adoption;
-use crate::graph::ActionGraph;
 use crate::load::Config;
-use crate::model::{Action, Address, Reason, Recorded, Step, Value, Version, of_name};
-use crate::pipeline;
-use crate::plan::moves::Move;
-use crate::plan::{Held, Memo, Plan, PlanOptions, Refresh, RunningStep};
+use crate::model::{Address, Reason, Recorded, Step, of_name};
+use crate::plan::{Held, Memo, PlanOptions, Refresh};
 
 /// How often destroys are looked at again while they are held because of the CRD.
 pub(super) const CRD_AGAIN: Duration = Duration::from_secs(15);
@@ -83,148 +81,6 @@ pub(super) struct Deferred {
     at: Time,
 }
 
-/// What a plan is to be made from.
-#[derive(Debug)]
-pub struct PlanRequest {
-    /// What is wanted.
-    pub config: Arc<Config>,
-    /// What is recorded.
-    pub recorded: Recorded,
-    /// How to plan.
-    pub options: PlanOptions,
-    /// What providers have said before; what they say now is added.
-    pub memo: Memo,
-    scope: Scope,
-    /// What is known of: instances of families may come to it with the plan.
-    addresses: BTreeSet<Address>,
-    fingerprints: BTreeMap<Address, u64>,
-    wishes: Arc<BTreeMap<Arc<str>, u64>>,
-    began: Time,
-}
-
-/// A plan, and what it was made from.
-#[derive(Debug)]
-pub struct Planned {
-    parts: Vec<Part>,
-    memo: Memo,
-    scope: Scope,
-    began: Time,
-}
-
-/// What of a plan concerns some components.
-#[derive(Debug)]
-pub(super) struct Part {
-    pub(super) names: BTreeSet<Arc<str>>,
-    pub(super) addresses: BTreeSet<Address>,
-    pub(super) config: Arc<Config>,
-    pub(super) versions: BTreeMap<Address, Version>,
-    running: Vec<RunningStep>,
-    pub(super) fingerprints: BTreeMap<Address, u64>,
-    wishes: Arc<BTreeMap<Arc<str>, u64>>,
-    pub(super) plan: Plan,
-    namespace: Value,
-    pub(super) began: Time,
-    pub(super) kind: Kind,
-}
-
-/// What a part of a plan asks for.
-#[derive(Debug)]
-pub(super) enum Kind {
-    /// Records get another address first. The plan itself is not carried out: the next one is made on the records as they
-    /// are then.
-    Moves(Vec<Move>),
-    /// Steps in an order, which give something up.
-    Destroys(ActionGraph),
-    /// Steps in an order, which give nothing up.
-    Calm(ActionGraph),
-}
-
-impl PlanRequest {
-    /// The names that the plan covers.
-    pub fn names(&self) -> &BTreeSet<Arc<str>> {
-        &self.scope.names
-    }
-
-    /// Whether providers are asked, which may take long.
-    pub fn asks_providers(&self) -> bool {
-        self.scope.asks_providers
-    }
-
-    /// Whether a plan gives something up.
-    pub fn gives_up(&self, plan: &Plan) -> bool {
-        gives_up(plan, &self.scope.names)
-    }
-
-    /// The plan that was made, in its parts.
-    pub fn planned(mut self, made: pipeline::Planned) -> Planned {
-        let pipeline::Planned { plan, graph, config, moves } = made;
-        self.addresses.extend(plan.changes.iter().map(|change| change.address.clone()));
-        let mut kinds: Vec<(BTreeSet<Arc<str>>, Kind)> = Vec::new();
-        let mut calm: BTreeSet<Arc<str>> = BTreeSet::new();
-        for component in &self.scope.components {
-            let own = moves.iter().filter(|one| component.contains(&one.from.name));
-            let own: Vec<Move> = own.cloned().collect();
-            if !own.is_empty() {
-                kinds.push((component.clone(), Kind::Moves(own)));
-            } else if gives_up(&plan, component) {
-                kinds.push((component.clone(), Kind::Destroys(graph.only(component))));
-            } else {
-                calm.extend(component.iter().cloned());
-            }
-        }
-        if !calm.is_empty() {
-            let graph = if kinds.is_empty() { graph } else { graph.only(&calm) };
-            kinds.push((calm, Kind::Calm(graph)));
-        }
-        let parts = kinds.into_iter().map(|(names, kind)| self.part(&plan, &config, names, kind)).collect();
-        Planned { parts, memo: self.memo, scope: self.scope, began: self.began }
-    }
-
-    /// What concerns the given names, which are whole components.
-    fn part(&self, plan: &Plan, config: &Arc<Config>, names: BTreeSet<Arc<str>>, kind: Kind) -> Part {
-        let of = |address: &Address| names.contains(&address.name);
-        let concerns = |address: &Option<Address>| address.as_ref().is_none_or(of);
-        let recorded = self.recorded.iter().filter(|(address, _)| of(address));
-        Part {
-            addresses: self.addresses.iter().filter(|address| of(address)).cloned().collect(),
-            config: Arc::new(Config {
-                namespace: config.namespace.clone(),
-                instances: only(&config.instances, of),
-                families: config.families.iter().filter(|(name, _)| names.contains(*name)).map(cloned).collect(),
-                incomplete: config.incomplete.clone(),
-                providers: config.providers.clone(),
-                provider_configs: config.provider_configs.clone(),
-                settings_version: config.settings_version,
-            }),
-            versions: recorded.map(|(address, stored)| (address.clone(), stored.version)).collect(),
-            running: self.options.running.iter().filter(|running| of(&running.step.address)).cloned().collect(),
-            fingerprints: only(&self.fingerprints, of),
-            wishes: self.wishes.clone(),
-            plan: Plan {
-                changes: plan.changes.iter().filter(|change| of(&change.address)).cloned().collect(),
-                prepared: only(&plan.prepared, of),
-                lifecycle: only(&plan.lifecycle, of),
-                wants: only(&plan.wants, of),
-                readings: only(&plan.readings, of),
-                read: plan.read.iter().filter(|address| of(address)).cloned().collect(),
-                gone: plan.gone.iter().filter(|address| of(address)).cloned().collect(),
-                diagnostics: plan.diagnostics.iter().filter(|d| concerns(&d.address)).cloned().collect(),
-            },
-            namespace: self.options.namespace_value.clone(),
-            began: self.began,
-            kind,
-            names,
-        }
-    }
-}
-
-impl Part {
-    /// The wish of a Resource that this was planned for.
-    pub(super) fn wish(&self, name: &str) -> u64 {
-        self.wishes.get(name).copied().unwrap_or_default()
-    }
-}
-
 impl Reconciler {
     /// Has a scope planned.
     pub(super) fn start_planning(&mut self, scope: Scope) {
@@ -243,7 +99,7 @@ impl Reconciler {
         let wishes = scope.names.iter().map(|name| (name.clone(), self.index.wish(name))).collect();
         let readings = scope.names.iter().flat_map(|name| of_name(self.schedule.readings(), name));
         let mut options = PlanOptions {
-            readings: readings.map(cloned).collect(),
+            readings: readings.map(|(address, reading)| (address.clone(), reading.clone())).collect(),
             refresh: Refresh::Due(BTreeSet::new()),
             // By name: of a family whose instances an expression decides, some may be known to their running step only.
             running: self.schedule.running(|address| scope.names.contains(&address.name)),
@@ -421,20 +277,6 @@ impl Reconciler {
         self.follow(&part, steps);
         self.commands.push(Command::Adopted { names: part.names, plan: Box::new(part.plan) });
     }
-}
-
-fn only<T: Clone>(all: &BTreeMap<Address, T>, of: impl Fn(&Address) -> bool) -> BTreeMap<Address, T> {
-    all.iter().filter(|(address, _)| of(address)).map(|(address, item)| (address.clone(), item.clone())).collect()
-}
-
-fn cloned<K: Clone, V: Clone>((key, value): (&K, &V)) -> (K, V) {
-    (key.clone(), value.clone())
-}
-
-/// Whether the plan gives something up in these components.
-fn gives_up(plan: &Plan, names: &BTreeSet<Arc<str>>) -> bool {
-    let harsh = |action| matches!(action, Action::Replace | Action::Destroy | Action::Forget);
-    plan.changes.iter().any(|change| harsh(change.action) && names.contains(&change.address.name))
 }
 
 /// The fingerprint of each object.

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::planning::{Adopted, CRD_AGAIN, Part};
+use super::plan_request::Part;
+use super::planning::{Adopted, CRD_AGAIN};
 use super::summarize::{Note, StepState, finished};
 use super::time::Time;
 use super::tracked::{Begun, Hold, Tracked};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::Reconciler;
 use super::debounce::Sleep;
-use super::planning::Part;
+use super::plan_request::Part;
 use super::time::Time;
 use crate::load;
 

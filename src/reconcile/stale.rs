@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Reconciler;
-use super::planning::{Kind, Part};
+use super::plan_request::{Kind, Part};
 use super::time::Time;
 
 /// For so long at most steps stand still for a plan: a provider that is asked may be slow.
