@@ -51,7 +51,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::api::{ProviderConfigStatus, ResourceStatus};
-use crate::execute::{Order, Places, ProgressKind, Schedule, WorkerEvent};
+use crate::execute::{Order, Places, ProgressKind, Schedule, WorkerEvent, Workers};
 use crate::load::Instance;
 use crate::model::{Address, ProviderUse, Recorded, RecordedObject, Step, Stored, of_name};
 use crate::plan::Plan;
@@ -99,7 +99,7 @@ pub struct Policy {
     /// How many names one plan covers at most; a component is never split. Planning many components together costs less
     /// than each alone, and a slow driver should not keep all the others waiting.
     pub planned_together: usize,
-    /// Whether an object is destroyed whose Resource is gone though nobody asked for its deletion. In a cluster that is
+    /// Whether an object is destroyed whose Resource is gone though its deletion was not requested. In a cluster that is
     /// what finalizers are for, and a record without a Resource is abandoned.
     pub destroys_orphans: bool,
 }
@@ -270,6 +270,17 @@ pub trait Outside: Places {
     fn is_watching(&self, type_name: &str, address: &Address) -> bool;
 }
 
+/// Where objects are not watched, the workers are all that is asked.
+impl Outside for Workers {
+    fn can_watch(&self, _type_name: &str) -> bool {
+        false
+    }
+
+    fn is_watching(&self, _type_name: &str, _address: &Address) -> bool {
+        false
+    }
+}
+
 /// What a turn leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Turn {
@@ -378,7 +389,7 @@ impl Reconciler {
         }
     }
 
-    /// Lets go of all but what is wanted and recorded: nothing runs, and whoever goes on begins with [`Happened::Begun`].
+    /// Lets go of all but what is wanted and recorded: nothing runs, and what comes next begins with [`Happened::Begun`].
     pub fn rest(&mut self) {
         self.end_watches();
         *self = Self {

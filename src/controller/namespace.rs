@@ -110,8 +110,11 @@ impl NamespaceTask {
                 }
             }
         }
-        self.shared.lock().rest();
-        self.take_and_carry_out_commands();
+        let mut reconciler = self.shared.lock();
+        reconciler.rest();
+        let (commands, gauges) = (reconciler.take_commands(), reconciler.gauges());
+        drop(reconciler);
+        self.carry_out_all(commands, gauges);
         self.requests.abort_all();
         tracing::debug!(namespace = &**self.shared.name(), "namespace closed");
     }
@@ -132,15 +135,13 @@ impl NamespaceTask {
         let mut reconciler = self.shared.lock();
         let mut outside = Around { context: &self.context, shared: &self.shared, workers: &mut self.workers };
         let turn = catch_unwind(AssertUnwindSafe(|| reconciler.react(happened, now, &mut outside)));
+        let (commands, gauges) = (reconciler.take_commands(), reconciler.gauges());
         drop(reconciler);
-        self.take_and_carry_out_commands();
+        self.carry_out_all(commands, gauges);
         turn.ok()
     }
 
-    fn take_and_carry_out_commands(&mut self) {
-        let mut reconciler = self.shared.lock();
-        let (commands, gauges) = (reconciler.take_commands(), reconciler.gauges());
-        drop(reconciler);
+    fn carry_out_all(&mut self, commands: Vec<Command>, gauges: Gauges) {
         commands.into_iter().for_each(|command| self.carry_out(command));
         self.context.metrics.count(&self.counted, &gauges);
         self.counted = gauges;

@@ -1,13 +1,9 @@
-//! Questions about one object to its driver, with what must not be told of the answers taken out. Nothing is changed
-//! anywhere.
+//! Questions about one object to its driver, with sensitive values taken out of the answers. Nothing is changed anywhere.
 
 use super::mask;
 use crate::driver::{CallContext, Driver};
-use crate::execute::Engine;
 use crate::load::ImportRequest;
-use crate::model::{
-    Diagnostics, DriverError, ObjectState, PlanRequest, PlanResponse, ProviderUse, Secrets, Severity, Value,
-};
+use crate::model::{Diagnostics, DriverError, ObjectState, PlanRequest, PlanResponse, Secrets, Severity, Value};
 
 /// Finds an existing object by what an import says of it.
 pub(crate) async fn found(
@@ -19,22 +15,6 @@ pub(crate) async fn found(
         ImportRequest::Id(id) => driver.import(context, id).await,
         ImportRequest::Identity(identity) => driver.import_by_identity(context, identity).await,
     }
-}
-
-/// Waits for a place in every pool that a call for the type needs.
-pub(crate) async fn take_places(
-    engine: &Engine,
-    type_name: &str,
-    used: Option<&ProviderUse>,
-) -> Vec<tokio::sync::OwnedSemaphorePermit> {
-    let mut places = Vec::with_capacity(3);
-    for slots in engine.slots(type_name, used) {
-        // The semaphores live as long as the engine and are never closed.
-        if let Ok(place) = slots.acquire_owned().await {
-            places.push(place);
-        }
-    }
-    places
 }
 
 /// Checks a configuration and plans it when the check finds no error. `read_by` gives what the expressions of the object

@@ -13,6 +13,18 @@ pub struct Place {
     _permits: Vec<OwnedSemaphorePermit>,
 }
 
+impl Place {
+    /// Waits for a place in every pool that a call for the type needs.
+    pub async fn wait(engine: &Engine, type_name: &str, provider: Option<&ProviderUse>) -> Self {
+        let mut permits = Vec::with_capacity(3);
+        for pool in engine.slots(type_name, provider) {
+            // The semaphores live as long as the engine and are never closed.
+            permits.extend(pool.acquire_owned().await);
+        }
+        Self { _permits: permits }
+    }
+}
+
 /// Gives out places, without waiting.
 pub trait Places {
     /// A place for a step of this type; `None` when there is none now.
@@ -52,7 +64,7 @@ impl Full {
     }
 
     /// Waits until one of the pools has a free place; for ever when there is none. It is not kept: it is taken, or lost to
-    /// others, when somebody asks again.
+    /// others, with the next request.
     pub async fn any_free(&self) {
         use futures::FutureExt as _;
         if self.0.is_empty() {

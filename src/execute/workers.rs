@@ -84,8 +84,8 @@ impl Workers {
         }
     }
 
-    /// Asks providers to give up the calls that run; they still answer, and that is recorded. Gives `false` when nobody
-    /// runs any that can be asked.
+    /// Asks providers to give up the calls that run; they still answer, and that is recorded. Returns `false` when no
+    /// provider runs any that can be asked.
     pub async fn hurry(&self) -> bool {
         match self.engine.drivers.providers() {
             Some(providers) => providers.stop().await,
@@ -131,7 +131,7 @@ impl Places for Workers {
     }
 }
 
-/// Removes a record that holds nothing any more and that nobody wants: a first create that failed, or a replacement whose
+/// Removes a record that holds nothing any more and that is not wanted: a first create that failed, or a replacement whose
 /// new object never came, before their Resource went.
 async fn sweep(engine: Arc<Engine>, base: Stored) -> Ended {
     let (mut record, address) = (base.record.as_ref().clone(), base.record.address.clone());

@@ -9,9 +9,9 @@ use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 
 use crate::driver::CallContext;
-use crate::execute::asking::{found, read_data, take_places, validate_and_plan};
+use crate::execute::asking::{found, read_data, validate_and_plan};
 use crate::execute::engine::Call;
-use crate::execute::{Engine, mask, publish};
+use crate::execute::{Engine, Place, mask, publish};
 use crate::load::{Config, Timeouts};
 use crate::model::{Address, DriverError, ErrorKind, ObjectState, ProviderUse, Recorded, Secrets, Value};
 use crate::plan::{Ask, AskId, Memo, Planner, Question, Reply};
@@ -79,7 +79,7 @@ async fn answer(engine: &Engine, config: &Config, recorded: &Recorded, ask: Ask)
         };
         return (ask.id, Reply::Object(Vec::new(), Err(error), Arc::from("")));
     };
-    let _places = take_places(engine, &ask.type_name, ask.provider.as_deref()).await;
+    let _place = Place::wait(engine, &ask.type_name, ask.provider.as_deref()).await;
     let call = Call {
         type_name: &ask.type_name,
         namespace: &config.namespace,

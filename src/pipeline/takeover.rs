@@ -4,10 +4,9 @@
 use std::sync::Arc;
 
 use crate::driver::{CallContext, Driver, Warnings};
-use crate::execute::Engine;
-use crate::execute::asking::take_places;
 use crate::execute::engine::Call;
 use crate::execute::failure::told;
+use crate::execute::{Engine, Place};
 use crate::load::{Config, Instance};
 use crate::model::{
     Address, Diagnostics, DriverError, ErrorKind, ProviderUse, Reason, Record, RecordedObject, Secrets,
@@ -47,7 +46,7 @@ async fn convert(
     let provider = provider(instance, record)?;
     let schema = driver.schema(type_name, provider.as_ref().map(|used| used.provider.as_ref()));
     let version = schema.ok_or_else(|| unserved(type_name))?.version;
-    let _places = take_places(engine, type_name, provider.as_deref()).await;
+    let _places = Place::wait(engine, type_name, provider.as_deref()).await;
     let call = Call {
         type_name,
         namespace: &config.namespace,

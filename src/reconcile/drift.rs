@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::summarize::Note;
-use super::{Command, Outside, Reconciler, retry};
+use super::{Command, Outside, Reconciler};
 use crate::load::DriftAction;
 use crate::model::{Address, Drift};
 use crate::plan::PlanOptions;
@@ -134,13 +134,5 @@ impl Reconciler {
         {
             self.objects.wake_at(address, at);
         }
-    }
-
-    /// The wait after one more failure of an object.
-    pub(super) fn wait_after_failure(&mut self, address: &Address, reason: crate::model::Reason) -> Duration {
-        let draw = self.draws.number();
-        let tracked = self.objects.entry(address);
-        tracked.failures += 1;
-        retry::delay_after(reason, tracked.failures, draw)
     }
 }

@@ -2,13 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::missing::Missing;
 use super::summarize::Note;
 use super::time::Time;
 use super::tracked::Tracked;
 use super::{About, Command, Outside, Reconciler, retry};
-use crate::model::{Address, of_name};
+use crate::model::{Address, Reason, of_name};
 
 /// All objects.
 #[derive(Debug, Default)]
@@ -173,12 +174,17 @@ impl Reconciler {
     /// A Resource that could not be let go of is looked at again, ever later.
     pub(super) fn not_released(&mut self, name: Arc<str>, uid: &Arc<str>) {
         self.resources.released.remove(uid);
-        let draw = self.draws.number();
         let address = Address::single(name);
-        let tracked = self.objects.entry(&address);
-        tracked.failures += 1;
-        let wait = retry::delay(tracked.failures, draw);
+        let wait = self.wait_after_failure(&address, Reason::OperationFailed);
         self.objects.retry_at(&address, self.now.time + wait);
+    }
+
+    /// The wait after one more failure of an object.
+    pub(super) fn wait_after_failure(&mut self, address: &Address, reason: Reason) -> Duration {
+        let draw = self.draws.number();
+        let tracked = self.objects.entry(address);
+        tracked.failures += 1;
+        retry::delay_after(reason, tracked.failures, draw)
     }
 
     /// A record without a Resource: the object is left alone until a Resource of its name and type comes.

@@ -13,7 +13,7 @@ use super::time::{Moment, Time};
 use super::*;
 use crate::driver::scripted::{Answer, Line, Operation, World};
 use crate::driver::{Registry, Scripted};
-use crate::execute::{self, Engine, HolderState, Limits, Place, Wishes, Workers};
+use crate::execute::{self, Engine, HolderState, Limits, Wishes, Workers};
 use crate::model::{Holder, Intent, Record, Value, Version};
 use crate::pipeline;
 use crate::process::{Clock, SystemRandom};
@@ -44,24 +44,6 @@ struct BenchClock(AtomicU64);
 impl Clock for BenchClock {
     fn now(&self) -> Timestamp {
         Timestamp::from_nanosecond(self.0.load(Ordering::Relaxed).into()).unwrap()
-    }
-}
-
-struct Around<'a>(&'a mut Workers);
-
-impl Places for Around<'_> {
-    fn take(&mut self, type_name: &str, provider: Option<&ProviderUse>) -> Option<Place> {
-        self.0.take(type_name, provider)
-    }
-}
-
-impl Outside for Around<'_> {
-    fn can_watch(&self, _type_name: &str) -> bool {
-        false
-    }
-
-    fn is_watching(&self, _type_name: &str, _address: &Address) -> bool {
-        false
     }
 }
 
@@ -113,7 +95,7 @@ impl Bench {
         self.workers.forget_full();
         self.clock.0.store(u64::try_from(self.now.as_nanos()).unwrap(), Ordering::Relaxed);
         let now = Moment { time: Time(self.now), wall: self.clock.now() };
-        let turn = self.reconciler.react([happened], now, &mut Around(&mut self.workers));
+        let turn = self.reconciler.react([happened], now, &mut self.workers);
         self.wake = turn.wake;
         for command in self.reconciler.take_commands() {
             self.tape.push(format!("{:?}", self.now) + &short(&command));

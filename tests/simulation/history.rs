@@ -10,17 +10,16 @@ use purlin::driver::CreateRecovery;
 use purlin::model::Record;
 use purlin::process::Clock as _;
 use purlin::store::secrets::{family_name, record_name};
-use serde_json::json;
 use tokio::time::{Instant, sleep};
 
 use crate::apiserver::Cluster;
 use crate::faults::{Faults, Weather};
-use crate::hands::{Hands, SHOP};
+use crate::hands::Hands;
 use crate::judge::Judge;
 use crate::outside::{Moods, Outside};
 use crate::random::{Seeded, SimulatedClock};
 use crate::replica::{HOME, Replica, Surrounded};
-use crate::rest::{all_records, missing, record, writes_since};
+use crate::rest::{all_records, missing, writes_since};
 use crate::user::User;
 
 /// How long the world may take to come to rest once nothing disturbs it: longer than a create has, since what such a call
@@ -101,17 +100,8 @@ impl History {
         let faults = Faults::new(seed);
         let cluster = Cluster::new(epoch, faults.clone());
         let judge = Judge::new();
-        let outside = Arc::new(Outside::new(seed, plan.recovery, judge.clone()));
-        cluster.with(|server, now| {
-            for name in [HOME, SHOP] {
-                server.insert(now, json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}));
-            }
-        });
-        let looked_up = cluster.clone();
-        judge.look_up(Box::new(move |namespace, address| {
-            looked_up.with(|server, _| record(server, namespace, address))
-        }));
-        let around = Surrounded { seed, began, cluster, outside, judge };
+        let outside = Outside::new(seed, plan.recovery, judge.clone());
+        let around = Surrounded::new(seed, began, cluster, outside, judge);
         let user = User::new(seed, plan.is_wild);
         let mut history = Self { random, around, faults, replicas: Vec::new(), started: 0, user };
         history.live(&plan).await;

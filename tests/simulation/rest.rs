@@ -1,15 +1,35 @@
 //! What is not yet as it is wished: the API server, the records and the world outside side by side.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use purlin::model::{Address, Record};
 use purlin::store::Strings;
 use purlin::store::secrets::{Decoded, decode, record_name};
-use serde_json::Value;
+use serde_json::{Value, json};
+use tokio::time::Instant;
 
-use crate::apiserver::Server;
-use crate::judge::{condition, is_as_wished, is_family, is_wanted, wants};
+use crate::apiserver::{Cluster, Server};
+use crate::hands::SHOP;
+use crate::judge::{Judge, condition, is_as_wished, is_family, is_wanted, wants};
+use crate::outside::Outside;
 use crate::replica::{HOME, Surrounded};
+
+impl Surrounded {
+    /// A world with two namespaces, whose judge can look records up.
+    pub(crate) fn new(seed: u64, began: Instant, cluster: Cluster, outside: Outside, judge: Arc<Judge>) -> Self {
+        cluster.with(|server, now| {
+            for name in [HOME, SHOP] {
+                server.insert(now, json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}));
+            }
+        });
+        let looked_up = cluster.clone();
+        judge.look_up(Box::new(move |namespace, address| {
+            looked_up.with(|server, _| record(server, namespace, address))
+        }));
+        Self { seed, began, cluster, outside: Arc::new(outside), judge }
+    }
+}
 
 /// How often what was written since a version, but for leases.
 pub(crate) fn writes_since(around: &Surrounded, version: u64) -> BTreeMap<String, usize> {

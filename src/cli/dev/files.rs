@@ -1,4 +1,4 @@
-//! What a folder asks for, as the events that tell a reconciler so.
+//! What a folder asks for, as events for a reconciler.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use crate::api::ProviderConfigStatus;
 use crate::cli::local::Wanted;
 use crate::load::{Data, Instance, ProviderConfig};
 use crate::model::data::Texts;
-use crate::model::{DataRef, Diagnostic, Diagnostics, Reason, Version};
+use crate::model::{Address, DataRef, Diagnostic, Diagnostics, Reason, Version};
 use crate::reconcile::index::{Event, InputKey, Observed, ObservedSettings, Published, SettingsMeta};
 
 /// The folder as it was read last.
@@ -50,7 +50,8 @@ impl Folder {
         events.extend(gone.cloned().map(Event::ProviderConfigDeleted));
         self.configs = configs;
         events.extend(self.inputs());
-        let all = config.names().filter_map(|name| Some((name.clone(), resource(&config, name)?)));
+        let resource = |name: &Arc<str>| config.resource(&Address::single(name.clone())).cloned();
+        let all = config.names().filter_map(|name| Some((name.clone(), resource(name)?)));
         let resources: BTreeMap<Arc<str>, Arc<Instance>> = all.collect();
         // What is known in part only comes before anything that is missing.
         events.push(Event::Incomplete(self.incomplete(true)));
@@ -100,11 +101,6 @@ impl Folder {
         };
         ObservedSettings { config: config.clone(), meta: Arc::new(meta) }
     }
-}
-
-/// A Resource as its manifest has it, whatever instances a family has.
-fn resource(config: &crate::load::Config, name: &Arc<str>) -> Option<Arc<Instance>> {
-    config.resource(&crate::model::Address::single(name.clone())).cloned()
 }
 
 fn observed(instance: &Arc<Instance>) -> Observed {

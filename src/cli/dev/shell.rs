@@ -16,16 +16,14 @@ use crate::cli::output::Console;
 use crate::cli::progress::Reporter;
 use crate::cli::signals::{Signals, Stop};
 use crate::cli::situation::due;
-use crate::execute::{self, Engine, HolderState, Place, Places, Progress, Wishes, Workers};
+use crate::execute::{self, Engine, HolderState, Progress, Wishes, Workers};
 use crate::model::Reason;
-use crate::model::{Address, ProviderUse, Stored};
+use crate::model::Stored;
 use crate::pipeline;
 use crate::plan::Held;
 use crate::reconcile::index::Event;
 use crate::reconcile::time::{Moment, Time};
-use crate::reconcile::{
-    Command, Happened, MoveRequest, Moved, Outside, PlanRequest, Policy, Reconciler, Recovered, Turn,
-};
+use crate::reconcile::{Command, Happened, MoveRequest, Moved, PlanRequest, Policy, Reconciler, Recovered, Turn};
 
 /// A folder that is kept up.
 pub struct Dev {
@@ -133,7 +131,7 @@ impl Dev {
     fn turn(&mut self, happened: Vec<Happened>) -> anyhow::Result<Turn> {
         self.workers.forget_full();
         let now = Moment { time: Time(self.started.elapsed()), wall: self.engine.clock.now() };
-        let turn = self.reconciler.react(happened, now, &mut Around(&mut self.workers));
+        let turn = self.reconciler.react(happened, now, &mut self.workers);
         for command in self.reconciler.take_commands() {
             self.carry_out(command)?;
         }
@@ -221,25 +219,6 @@ impl Dev {
             | Command::WriteProviderConfig { .. } => {}
         }
         Ok(())
-    }
-}
-
-/// What the reconciler sees of its surroundings.
-struct Around<'a>(&'a mut Workers);
-
-impl Places for Around<'_> {
-    fn take(&mut self, type_name: &str, provider: Option<&ProviderUse>) -> Option<Place> {
-        self.0.take(type_name, provider)
-    }
-}
-
-impl Outside for Around<'_> {
-    fn can_watch(&self, _type_name: &str) -> bool {
-        false
-    }
-
-    fn is_watching(&self, _type_name: &str, _address: &Address) -> bool {
-        false
     }
 }
 

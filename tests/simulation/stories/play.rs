@@ -20,8 +20,8 @@ use crate::history::merged;
 use crate::judge::Judge;
 use crate::outside::Outside;
 use crate::random::SimulatedClock;
-use crate::replica::{HOME, Replica, Surrounded, delete_pod};
-use crate::rest::{all_records, missing, record, text, writes_since};
+use crate::replica::{Replica, Surrounded, delete_pod};
+use crate::rest::{all_records, missing, text, writes_since};
 use crate::user::Kubectl as _;
 
 /// How long anything may take that a story waits for: longer than the longest pause before a call is tried again, and than
@@ -88,16 +88,7 @@ impl Play {
         let cluster = Cluster::new(SimulatedClock::new(began, SignedDuration::ZERO).now(), strikes.clone());
         let judge = Judge::new();
         let outside = Outside::new(seed, recovery, judge.clone()).cut_by(Arc::new(strikes.clone()));
-        cluster.with(|server, now| {
-            for name in [HOME, SHOP] {
-                server.insert(now, json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}));
-            }
-        });
-        let looked_up = cluster.clone();
-        judge.look_up(Box::new(move |namespace, address| {
-            looked_up.with(|server, _| record(server, namespace, address))
-        }));
-        let around = Surrounded { seed, began, cluster, outside: Arc::new(outside), judge };
+        let around = Surrounded::new(seed, began, cluster, outside, judge);
         let play = Self {
             around,
             strikes,
