@@ -409,6 +409,11 @@ pub struct ResourceStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
 
+    /// Which creates and updates have made the object, or the objects of a family, what they are. Another value says
+    /// that a step has changed them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revision: Option<String>,
+
     /// The object's attributes, without sensitive ones and cut when they are large.
     #[serde(default, skip_serializing_if = "serde_json::Map::is_empty")]
     #[schemars(schema_with = "schema::free_atomic_map")]

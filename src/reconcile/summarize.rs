@@ -13,6 +13,7 @@ mod verdict;
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use sha2::{Digest as _, Sha256};
 
 use super::index::Published;
 use crate::api::conditions::{ConditionType, condition, merge};
@@ -31,6 +32,8 @@ pub use verdict::waits_by_itself;
 pub const STATUS_LIMIT: usize = 16 * 1024;
 /// A message longer than this helps nobody; the whole text is in the log.
 const MESSAGE_LIMIT: usize = 1024;
+/// How much of a digest tells one revision from the next.
+const REVISION_BYTES: usize = 5;
 /// How many attributes and steps a list in `pending` names.
 const LIST_LIMIT: usize = 20;
 
@@ -160,7 +163,9 @@ pub fn summarize(situation: &Situation<'_>) -> Summary {
     // What is wrong with the object itself is told first; then what is left to do about its leftovers.
     let overall = if object.class == Class::Ready { &rest } else { &object };
     let suspended = object.class == Class::Suspended;
-    let resource = Resource { instance: situation.instance, previous: situation.previous };
+    let revision = revision(situation.record);
+    let resource =
+        Resource { instance: situation.instance, previous: situation.previous, revision: revision.as_deref() };
     let considered = resource.considered(&object);
     let new = conditions(resource, &object, overall, drifted(situation, considered));
     let notes = notes(resource, overall, overall, &new);
@@ -170,6 +175,7 @@ pub fn summarize(situation: &Situation<'_>) -> Summary {
         observed_generation: considered,
         conditions,
         id: current.and_then(|object| object.visible_id()).map(cut),
+        revision: revision.clone(),
         attributes: serde_json::Map::new(),
         lifecycle: lifecycle(situation),
         dependencies: names(situation.wants.iter()),
@@ -191,6 +197,8 @@ pub fn summarize(situation: &Situation<'_>) -> Summary {
 struct Resource<'a> {
     instance: &'a Instance,
     previous: &'a Published,
+    /// What its objects are now.
+    revision: Option<&'a str>,
 }
 
 impl Resource<'_> {
@@ -206,6 +214,19 @@ impl Resource<'_> {
     fn previous(self, kind: ConditionType) -> Option<Condition> {
         self.previous.condition(kind)
     }
+
+    /// What stands of `Ready` while the Resource is suspended and its objects are not looked at: what was known of them,
+    /// unless a step that had begun before has changed them meanwhile.
+    fn kept_ready(self) -> Option<Condition> {
+        let ready = self.previous(ConditionType::Ready)?;
+        let is_changed = self.previous.revision.as_deref().is_some_and(|before| self.revision != Some(before));
+        if ready.status != "True" || !is_changed {
+            return Some(ready);
+        }
+        let message = "a step that began before the Resource was suspended has changed the object";
+        let generation = self.previous.observed_generation;
+        Some(condition(ConditionType::Ready, "Unknown", Reason::Suspended, message, generation))
+    }
 }
 
 fn conditions(
@@ -220,11 +241,8 @@ fn conditions(
     let truth = |yes| if yes { "True" } else { "False" };
     let deleting = resource.instance.deleting;
     let mut all = Vec::new();
-    match resource.previous(ConditionType::Ready).filter(|_| object.class == Class::Suspended && !deleting) {
-        // Nobody looked at a suspended object, so what was known of it still stands.
-        Some(ready) => all.push(ready),
-        None => all.push(with(ConditionType::Ready, truth(object.class == Class::Ready), object)),
-    }
+    let kept = (object.class == Class::Suspended && !deleting).then(|| resource.kept_ready()).flatten();
+    all.push(kept.unwrap_or_else(|| with(ConditionType::Ready, truth(object.class == Class::Ready), object)));
     all.push(with(ConditionType::Synced, truth(overall.class == Class::Ready), overall));
     match overall.class {
         Class::Progressing => all.push(with(ConditionType::Reconciling, "True", overall)),
@@ -293,6 +311,21 @@ pub fn finished(step: &Step, adopted: bool, id: Option<&str>, because: Option<&s
         note.push_str(&format!(" (id: {})", cut(id)));
     }
     Some(Note { warning: false, reason, action, note })
+}
+
+/// A digest of which steps have made the current objects of these records what they are.
+fn revision<'a, R: IntoIterator<Item = &'a Record>>(records: R) -> Option<String> {
+    let mut hasher = Sha256::new();
+    let mut is_empty = true;
+    for record in records {
+        let Some(current) = record.current.as_deref() else { continue };
+        is_empty = false;
+        hasher.update(record.address.to_string());
+        hasher.update(current.revision.epoch.to_le_bytes());
+        hasher.update(current.revision.operation.to_le_bytes());
+    }
+    let digest = hasher.finalize();
+    (!is_empty).then(|| digest.iter().take(REVISION_BYTES).map(|byte| format!("{byte:02x}")).collect())
 }
 
 fn state(resource: Resource<'_>, object: &Verdict, overall: &Verdict) -> ObjectState {

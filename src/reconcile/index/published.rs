@@ -19,6 +19,8 @@ pub struct Published {
     conditions: Arc<[Told]>,
     /// The generation that the status is about; -1 for none.
     pub observed_generation: i64,
+    /// What its objects were when it was written.
+    pub revision: Option<Arc<str>>,
     /// The request that was handled last.
     pub handled_reconcile: Arc<str>,
     /// Digest of the whole status: the same digest needs no write.
@@ -45,6 +47,7 @@ impl Published {
         Self {
             conditions: status.conditions.iter().map(|condition| Told::of(condition, texts)).collect(),
             observed_generation: status.observed_generation,
+            revision: status.revision.as_deref().map(Arc::from),
             handled_reconcile: texts.get(status.last_handled_reconcile_at.as_deref().unwrap_or_default()),
             digest: hasher.finish(),
         }

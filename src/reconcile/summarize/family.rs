@@ -61,14 +61,16 @@ pub fn summarize_family(family: &FamilySituation<'_>) -> Summary {
     let overall = if object.class == Class::Ready { &rest } else { &object };
     let leading = if object.class == Class::Ready { judged.leading_rest() } else { judged.leading(family) };
     let cause = leading.unwrap_or_else(|| overall.clone());
-    let resource = Resource { instance: family.resource, previous: family.previous };
+    let members = || family.members.iter().map(|member| &member.situation);
+    let revision = super::revision(members().filter_map(|member| member.record));
+    let resource = Resource { instance: family.resource, previous: family.previous, revision: revision.as_deref() };
     let new = super::conditions(resource, &object, overall, drifted(family, resource.considered(&object)));
     let notes = super::notes(resource, overall, &cause, &new);
-    let members = || family.members.iter().map(|member| &member.situation);
     let wants = members().flat_map(|member| member.wants).filter(|other| other.name != family.resource.address.name);
     let mut status = ResourceStatus {
         observed_generation: resource.considered(&object),
         conditions: merge(&family.previous.conditions(), new, family.now),
+        revision: revision.clone(),
         lifecycle: lifecycle(family),
         dependencies: super::names(wants),
         instances: Some(judged.instances(family)),

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use super::*;
-use crate::model::{Drift, Path, RecordedObject, ReplaceOrder, Value};
+use crate::model::{Drift, Path, RecordedObject, ReplaceOrder, Revision, Value};
 
 fn instance() -> Instance {
     Instance {
@@ -194,6 +194,27 @@ fn a_suspended_object_keeps_what_was_known_of_it() {
     let summary = case.sum(2);
     assert_eq!(told(&summary), ["Ready=True/Available", "Synced=False/Suspended"]);
     assert_eq!(summary.status.observed_generation, 3, "nobody has considered generation 4");
+}
+
+#[test]
+fn a_suspended_object_that_a_step_has_changed_meanwhile_is_not_ready_any_more() {
+    let mut before = case(Action::NoOp);
+    before.record = Some(record());
+    let before = before.sum(1);
+    let mut case = case(Action::Blocked).then(&before);
+    case.change = Some(blocked(Reason::Suspended, "suspended"));
+    let mut changed = record();
+    changed.current.as_mut().map(Arc::make_mut).unwrap().revision = Revision::new(2, "op-2");
+    for (record, expected) in [
+        (Some(record()), "Ready=True/Available"),
+        (Some(changed), "Ready=Unknown/Suspended"),
+        (None, "Ready=Unknown/Suspended"),
+    ] {
+        case.record = record;
+        let summary = case.sum(2);
+        assert_eq!(told(&summary)[0], expected);
+        assert_eq!(summary.status.conditions[0].observed_generation, Some(before.status.observed_generation));
+    }
 }
 
 #[test]
