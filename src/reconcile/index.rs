@@ -463,6 +463,10 @@ impl Index {
         if let Some(before) = &mut self.records_before {
             before.remove(&address);
         }
+        // It may be the very version that our own write left.
+        if self.unreadable.remove(&address).is_some() {
+            self.wake_with_neighbours(&address.name);
+        }
         if let Some(parked) = self.busy.get_mut(&address) {
             return parked.applied(stored);
         }
@@ -471,7 +475,6 @@ impl Index {
             return;
         }
         self.foreign.insert(address.clone());
-        self.unreadable.remove(&address);
         self.keep(stored);
         self.wake_with_neighbours(&address.name);
     }

@@ -33,13 +33,28 @@ impl Weather {
             loses_request: some(60),
             loses_answer: some(60),
             refuses: some(60),
-            refuses_for_good: 0,
+            refuses_for_good: some(20),
             is_slow: some(100),
             lists_old: some(300),
             watch_lags: some(200),
             watch_coalesces: some(200),
             watch_ends: some(60),
         }
+    }
+
+    /// Each by its name.
+    pub(crate) fn faults(&mut self) -> [(&'static str, &mut u64); 9] {
+        [
+            ("a request is lost", &mut self.loses_request),
+            ("an answer is lost", &mut self.loses_answer),
+            ("a request is refused", &mut self.refuses),
+            ("a write is refused for good", &mut self.refuses_for_good),
+            ("a request is slow", &mut self.is_slow),
+            ("a list is old", &mut self.lists_old),
+            ("a watch lags", &mut self.watch_lags),
+            ("events are merged", &mut self.watch_coalesces),
+            ("a watch ends", &mut self.watch_ends),
+        ]
     }
 }
 

@@ -25,6 +25,7 @@ impl Kubectl for Hands {
 
     fn apply(&mut self, name: &str, spec: &Value, annotations: &Value) {
         let old = self.get(name);
+        let collection = format!("/apis/purlin.dev/v1alpha1/namespaces/{SHOP}/resources");
         self.cluster.with(|server, now| {
             let Some(old) = old else {
                 let resource = json!({
@@ -32,7 +33,9 @@ impl Kubectl for Hands {
                     "metadata": { "namespace": SHOP, "name": name, "annotations": annotations },
                     "spec": spec,
                 });
-                server.insert(now, resource);
+                let made = server.ask(now, &http::Method::POST, &collection, "application/json", &resource);
+                // In a namespace that is being deleted nothing is made.
+                assert!(matches!(made, Ok(_) | Err((403, _))), "{name}: {made:?}");
                 return;
             };
             let mut new = old;

@@ -6,13 +6,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::SignedDuration;
-use purlin::driver::CreateRecovery;
 use purlin::model::Record;
 use purlin::process::Clock as _;
 use purlin::store::secrets::{family_name, record_name};
 use tokio::time::{Instant, sleep};
 
+use crate::administrator::Administrator;
 use crate::apiserver::Cluster;
+use crate::course::{Act, Course, What};
 use crate::faults::{Faults, Weather};
 use crate::hands::Hands;
 use crate::judge::Judge;
@@ -37,74 +38,41 @@ pub(crate) struct Report {
     pub(crate) requests: u64,
 }
 
-/// How a history goes, drawn from its seed.
-struct Plan {
-    steps: u64,
-    is_wild: bool,
-    replicas: u64,
-    crashes: u64,
-    weather: Weather,
-    moods: Moods,
-    recovery: CreateRecovery,
-}
-
-impl Plan {
-    fn draw(random: &mut Seeded) -> Self {
-        let calm = random.chance(150);
-        Self {
-            steps: 3 + random.below(18),
-            is_wild: random.chance(600),
-            replicas: 1 + random.below(2),
-            crashes: if random.chance(600) { random.below(250) } else { 0 },
-            weather: if calm { Weather::default() } else { Weather::stormy(random) },
-            moods: if random.chance(300) {
-                Moods::default()
-            } else {
-                Moods {
-                    fails: random.below(120),
-                    fails_partly: random.below(60),
-                    loses_answer: random.below(60),
-                    panics: random.below(20),
-                    is_slow: random.below(150),
-                    refuses: random.below(60),
-                }
-            },
-            recovery: *random.pick(&[CreateRecovery::Find, CreateRecovery::Repeat]),
-        }
-    }
-}
-
-/// Plays the history of a seed.
-pub(crate) fn play(seed: u64) -> Report {
+/// Plays a course.
+pub(crate) fn play(course: &Course) -> Report {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
-    let report = runtime.block_on(History::run(seed));
+    let report = runtime.block_on(History::run(course));
     runtime.shutdown_background();
     report
 }
 
 struct History {
-    random: Seeded,
     around: Surrounded,
     faults: Faults,
+    weather: Weather,
     replicas: Vec<Replica>,
-    started: u64,
     user: User,
+    administrator: Administrator,
 }
 
 impl History {
-    async fn run(seed: u64) -> Report {
-        let mut random = Seeded::new(seed, "history");
-        let plan = Plan::draw(&mut random);
-        let began = Instant::now();
+    async fn run(course: &Course) -> Report {
+        let (seed, began) = (course.seed, Instant::now());
         let epoch = SimulatedClock::new(began, SignedDuration::ZERO).now();
         let faults = Faults::new(seed);
         let cluster = Cluster::new(epoch, faults.clone());
         let judge = Judge::new();
-        let outside = Outside::new(seed, plan.recovery, judge.clone());
-        let around = Surrounded::new(seed, began, cluster, outside, judge);
-        let user = User::new(seed, plan.is_wild);
-        let mut history = Self { random, around, faults, replicas: Vec::new(), started: 0, user };
-        history.live(&plan).await;
+        let outside = Outside::new(seed, course.recovery, judge.clone());
+        let around = Surrounded::new(seed, began, cluster.clone(), outside, judge);
+        let mut history = Self {
+            around,
+            faults,
+            weather: course.weather,
+            replicas: Vec::new(),
+            user: User::new(seed, course.is_wild),
+            administrator: Administrator::new(cluster),
+        };
+        history.live(course).await;
         if history.judge().objection().is_none() {
             history.come_to_rest().await;
         }
@@ -115,28 +83,21 @@ impl History {
         &self.around.judge
     }
 
-    fn start_replica(&mut self) {
-        self.started += 1;
-        let skew = SignedDuration::from_secs(i64::try_from(self.random.below(240)).unwrap_or(0) - 120);
-        let name = format!("r{}", self.started);
-        self.replicas.push(Replica::start(&self.around, &name, skew));
+    /// No two processes of a history have the same number.
+    fn start_replica(&mut self, number: u64) {
+        let skew = Seeded::of(self.around.seed, "skew", number).below(240);
+        let skew = SignedDuration::from_secs(i64::try_from(skew).unwrap_or(0) - 120);
+        self.replicas.push(Replica::start(&self.around, &format!("r{number}"), skew));
     }
 
     /// The time of users and faults.
-    async fn live(&mut self, plan: &Plan) {
-        (0..plan.replicas).for_each(|_| self.start_replica());
-        self.around.outside.behave(plan.moods);
-        self.faults.set(plan.weather);
-        for _ in 0..plan.steps {
-            if self.random.chance(800) {
-                let kubectl = &mut Hands { cluster: self.around.cluster.clone() };
-                self.user.act(kubectl, &self.around.judge);
-            }
-            if self.random.chance(plan.crashes) {
-                self.strike(plan).await;
-            }
-            let wait = self.random.millis(0, 8_000);
-            sleep(wait).await;
+    async fn live(&mut self, course: &Course) {
+        (0..course.replicas).for_each(|number| self.start_replica(number));
+        self.around.outside.behave(course.moods);
+        self.faults.set(self.weather);
+        for act in &course.acts {
+            self.carry_out(*act).await;
+            self.administrator.tick();
             self.look_after_replicas();
             if self.judge().objection().is_some() {
                 return;
@@ -144,34 +105,45 @@ impl History {
         }
     }
 
-    /// Something happens to a replica.
-    async fn strike(&mut self, plan: &Plan) {
-        if self.replicas.is_empty() {
-            return self.start_replica();
-        }
-        let index = usize::try_from(self.random.below(self.replicas.len() as u64)).unwrap_or(0);
-        match self.random.below(4) {
-            0 => {
-                let name = self.replicas[index].name.clone();
-                let time = self.random.millis(1_000, 40_000);
+    async fn carry_out(&mut self, act: Act) {
+        let mut random = act.random(self.around.seed);
+        // Those of the beginning have the first numbers.
+        let number = act.number + 10;
+        match act.what {
+            What::User => {
+                let kubectl = &mut Hands { cluster: self.around.cluster.clone() };
+                self.user.act(random, kubectl, &self.around.judge);
+            }
+            What::Administrator => self.administrator.act(&mut random, &self.around.judge),
+            What::Wait(time) => sleep(time).await,
+            What::CutOff(time) => {
+                let Some(name) = self.pick(&mut random).map(|index| self.replicas[index].name.clone()) else { return };
                 self.judge().note(&format!("{name} is cut off for {time:?}"));
                 self.faults.cut_off(&name, time);
             }
-            1 => {
-                let replica = self.replicas.swap_remove(index);
-                self.faults.set(Weather::default());
-                replica.stop(&self.around).await;
-                self.faults.set(plan.weather);
-                self.start_replica();
+            What::Stop => {
+                if let Some(index) = self.pick(&mut random) {
+                    let replica = self.replicas.swap_remove(index);
+                    self.faults.set(Weather::default());
+                    replica.stop(&self.around).await;
+                    self.faults.set(self.weather);
+                }
+                self.start_replica(number);
             }
-            _ => {
-                let replica = self.replicas.swap_remove(index);
-                replica.kill(&self.around).await;
-                let wait = self.random.millis(0, 20_000);
-                sleep(wait).await;
-                self.start_replica();
+            What::Kill(pause) => {
+                if let Some(index) = self.pick(&mut random) {
+                    let replica = self.replicas.swap_remove(index);
+                    replica.kill(&self.around).await;
+                    sleep(pause).await;
+                }
+                self.start_replica(number);
             }
         }
+    }
+
+    fn pick(&self, random: &mut Seeded) -> Option<usize> {
+        let index = random.below(self.replicas.len() as u64);
+        usize::try_from(index).ok().filter(|index| *index < self.replicas.len())
     }
 
     fn look_after_replicas(&mut self) {
@@ -187,10 +159,8 @@ impl History {
     async fn come_to_rest(&mut self) {
         self.faults.calm();
         self.around.outside.behave(Moods::default());
-        if self.replicas.is_empty() {
-            self.start_replica();
-        }
         self.judge().note("all is calm");
+        self.administrator.restore(&self.around.judge);
         sleep(Duration::from_secs(5)).await;
         let kubectl = &mut Hands { cluster: self.around.cluster.clone() };
         self.user.heal(kubectl, &self.around.judge);
@@ -198,6 +168,7 @@ impl History {
         let until = Instant::now() + PATIENCE;
         loop {
             sleep(Duration::from_secs(5)).await;
+            self.administrator.tick();
             self.look_after_replicas();
             if self.judge().objection().is_some() {
                 return;
@@ -256,8 +227,9 @@ impl History {
         }
         let (creates, destroys) = judge.counts();
         let objection = judge.objection();
+        let tape = || merged(judge.tape(), self.around.cluster.tape());
         let is_wanted = objection.is_some() || crate::shows_tape();
-        let tape = if is_wanted { merged(judge.tape(), self.around.cluster.tape()) } else { Vec::new() };
+        let tape = if is_wanted { tape() } else { Vec::new() };
         Report { objection, tape, creates, destroys, requests: self.around.cluster.requests() }
     }
 }

@@ -9,6 +9,7 @@ use purlin::driver::scripted::{Effect, EffectKind};
 use purlin::driver::{ApplyRequest, CallContext};
 use purlin::model::{Address, InstanceKey, ObjectStatus, Record, RecordedObject, Value as Plain};
 use purlin::process::lock;
+use purlin::store::secrets::record_name;
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -80,6 +81,8 @@ struct Inside {
     truth: BTreeMap<Place, Timeline<Plain>>,
     calls: BTreeMap<u64, Call>,
     count: u64,
+    /// Secrets that somebody outside has deleted or damaged.
+    spoiled: BTreeSet<String>,
     /// Objects whose records somebody outside removed or forced away: nothing is known about them, and rightly so.
     given_up: BTreeSet<String>,
     objections: Vec<String>,
@@ -148,6 +151,16 @@ impl Judge {
         lock(&self.inside).given_up.contains(id)
     }
 
+    /// An administrator has deleted a record, or damaged it.
+    pub(crate) fn spoiled(&self, secret: &str) {
+        lock(&self.inside).spoiled.insert(secret.to_owned());
+    }
+
+    /// It is as it was.
+    pub(crate) fn whole(&self, secret: &str) {
+        lock(&self.inside).spoiled.remove(secret);
+    }
+
     /// A replica was told that a Resource is like this now, or is gone.
     pub(crate) fn delivered(&self, replica: &Arc<str>, place: Place, resource: Option<Value>) {
         let now = Instant::now();
@@ -209,10 +222,11 @@ impl Judge {
         let address = call.parsed();
         let inside = lock(&self.inside);
         let Some(look_up) = &inside.records else { return Ok(()) };
+        let secret = record_name(&call.namespace, &address);
         let Some(record) = look_up(&call.namespace, &address) else {
-            return Err("there is no record of it".to_owned());
+            let is_spoiled = inside.spoiled.contains(&secret);
+            return if is_spoiled { Ok(()) } else { Err("there is no record of it".to_owned()) };
         };
-        let secret = purlin::store::secrets::record_name(&call.namespace, &address);
         let Some(intended) = inside.intents.get(&(call.replica.clone(), secret)) else { return Ok(()) };
         let place = (call.namespace.to_string(), address.name.to_string());
         let versions = inside.known.get(&call.replica).and_then(|known| known.get(&place));
@@ -249,6 +263,7 @@ impl Judge {
                 inside.truth.entry(key).or_default().push((now, value));
             }
             match (effect.kind, record) {
+                (EffectKind::Created, None) if inside.spoiled.contains(&record_name(&call.namespace, &address)) => None,
                 (EffectKind::Created, None) => Some("it is made without a record".to_owned()),
                 (EffectKind::Created, Some(record)) if record.intent.is_none() => {
                     Some("it is made without an intent".to_owned())

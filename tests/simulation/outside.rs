@@ -4,6 +4,7 @@
 //! loses answers, panics, and tells the judge of every call and every effect at the moment at which it happens.
 
 use std::collections::BTreeMap;
+use std::panic::resume_unwind;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -33,9 +34,42 @@ pub(crate) struct Moods {
     pub(crate) panics: u64,
     /// A call takes far longer than others.
     pub(crate) is_slow: u64,
+    /// A call goes on for long after its time limit.
+    pub(crate) hangs: u64,
     /// A read or a plan fails.
     pub(crate) refuses: u64,
 }
+
+impl Moods {
+    /// Everything happens, about as often as a few times in each history.
+    pub(crate) fn bad(random: &mut Seeded) -> Self {
+        Self {
+            fails: random.below(120),
+            fails_partly: random.below(60),
+            loses_answer: random.below(60),
+            panics: random.below(20),
+            is_slow: random.below(150),
+            hangs: if random.chance(300) { random.below(60) } else { 0 },
+            refuses: random.below(60),
+        }
+    }
+
+    /// Each by its name.
+    pub(crate) fn faults(&mut self) -> [(&'static str, &mut u64); 7] {
+        [
+            ("a call fails", &mut self.fails),
+            ("a call fails half way", &mut self.fails_partly),
+            ("the answer of a call is lost", &mut self.loses_answer),
+            ("a driver panics", &mut self.panics),
+            ("a call is slow", &mut self.is_slow),
+            ("a call hangs", &mut self.hangs),
+            ("a read or a plan fails", &mut self.refuses),
+        ]
+    }
+}
+
+/// How long a call that hangs does so, in milliseconds: users give some of their objects 10 s.
+const HANGS: (u64, u64) = (11_000, 90_000);
 
 /// What becomes of one chosen call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,7 +155,11 @@ impl Outside {
         let Inside { moods, slowest, .. } = inside;
         let slow = random.chance(moods.is_slow);
         let longest = if slow { u64::try_from(slowest.as_millis()).unwrap_or(u64::MAX) } else { 8 };
-        let (before, after) = (random.millis(0, longest), random.millis(0, longest));
+        let (mut before, mut after) = (random.millis(0, longest), random.millis(0, longest));
+        if random.chance(moods.hangs) {
+            let hanging = if random.chance(500) { &mut before } else { &mut after };
+            *hanging = random.millis(HANGS.0, HANGS.1);
+        }
         let mood = match () {
             () if random.chance(moods.fails) => {
                 Mood::Fails(*random.pick(&[ErrorKind::Transient, ErrorKind::Transient, ErrorKind::Terminal]))
@@ -198,7 +236,7 @@ impl Line {
                 let error = Some(error(kind, "the service refused"));
                 return ApplyResponse { error, ..ApplyResponse::default() };
             }
-            Mood::PanicsBefore => panic!("a fault of the driver, before the effect"),
+            Mood::PanicsBefore => resume_unwind(Box::new("a fault of the driver, before the effect")),
             _ => {}
         }
         let known = self.outside.world.effects().len();
@@ -219,7 +257,7 @@ impl Line {
                 let error = Some(error(ErrorKind::Transient, "the process of the provider ended"));
                 response = ApplyResponse { error, unsettled: true, ..ApplyResponse::default() };
             }
-            Mood::PanicsAfter => panic!("a fault of the driver, after the effect"),
+            Mood::PanicsAfter => resume_unwind(Box::new("a fault of the driver, after the effect")),
             _ => {}
         }
         drop(call);

@@ -136,7 +136,7 @@ fn message(status: &Value) -> String {
     of("Synced").unwrap_or_default()
 }
 
-fn parse(secret: &Value) -> Option<Record> {
+pub(crate) fn parse(secret: &Value) -> Option<Record> {
     let secret = serde_json::from_value(secret.clone()).ok()?;
     match decode(&secret, &mut Strings::default()).ok()? {
         Decoded::Record(stored) => Some(stored.record.as_ref().clone()),

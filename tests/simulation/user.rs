@@ -27,6 +27,7 @@ const FAMILIES: u64 = 2;
 
 /// One user, or all of them.
 pub(crate) struct User {
+    /// What the act under way draws from.
     random: Seeded,
     /// What was wished before, of each name, for those who change their minds.
     before: Vec<(String, Value)>,
@@ -40,8 +41,9 @@ impl User {
         Self { random: Seeded::new(seed, "user"), before: Vec::new(), is_wild, count: 0 }
     }
 
-    /// Does one thing, or a few at once.
-    pub(crate) fn act(&mut self, kubectl: &mut dyn Kubectl, judge: &Judge) {
+    /// Does one thing, or a few at once, as `random` draws it.
+    pub(crate) fn act(&mut self, random: Seeded, kubectl: &mut dyn Kubectl, judge: &Judge) {
+        self.random = random;
         match self.random.below(20) {
             0 => delete_all(kubectl, judge),
             1 => self.apply_all(kubectl, judge),
@@ -113,7 +115,7 @@ impl User {
 
     fn alter(&mut self, name: &str, spec: &mut Value) {
         let index = index(name);
-        match self.random.below(12) {
+        match self.random.below(13) {
             0..=2 => spec["config"]["value"] = json!(format!("v{}", self.random.below(4))),
             3 | 4 => spec["config"]["force"] = json!(format!("f{}", self.random.below(3))),
             5 | 6 if index > 0 => {
@@ -129,6 +131,7 @@ impl User {
             10 if self.is_wild => spec["suspend"] = json!(self.random.chance(500)),
             11 if name.starts_with('f') => spec["count"] = json!(self.random.below(4)),
             11 => spec["enabled"] = json!(self.random.chance(600)),
+            12 => spec["timeouts"] = json!({ "create": "10s", "update": "10s", "delete": "10s" }),
             _ => {
                 spec["dependsOn"] = json!([]);
                 spec["config"]["value"] = json!("v0");

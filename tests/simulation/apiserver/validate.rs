@@ -43,7 +43,9 @@ pub(crate) fn object(kind: &Kind, object: &Value) -> Vec<Cause> {
     for (at, finalizer) in metadata["finalizers"].as_array().into_iter().flatten().enumerate() {
         let text = finalizer.as_str().unwrap_or_default();
         let standard = matches!(text, "orphan" | "foregroundDeletion" | "kubernetes");
-        if !text.contains('/') && !standard && !kind.custom {
+        // Only the kinds of the core ask for a domain; CRDs have one of their own without.
+        let is_strict = !kind.custom && *kind.group != *"apiextensions.k8s.io";
+        if !text.contains('/') && !standard && is_strict {
             let why = "name is neither a standard finalizer name nor is it fully qualified";
             causes.push(Cause::invalid(format!("metadata.finalizers[{at}]"), finalizer, why));
         }

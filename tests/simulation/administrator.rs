@@ -1,0 +1,140 @@
+//! An administrator who does what an administrator should not: deletes records and damages them, applies CRDs again, and
+//! deletes the namespace. Records come back from a backup.
+
+use std::collections::BTreeMap;
+
+use http::Method;
+use serde_json::{Value, json};
+
+use crate::apiserver::{Cluster, Server};
+use crate::hands::SHOP;
+use crate::judge::Judge;
+use crate::random::Seeded;
+use crate::replica::HOME;
+use crate::rest::parse;
+
+const NAMESPACE: &str = "/api/v1/namespaces/shop";
+
+/// The administrator, with the backups of what was deleted or damaged.
+pub(crate) struct Administrator {
+    cluster: Cluster,
+    backups: BTreeMap<String, Value>,
+    count: u64,
+}
+
+impl Administrator {
+    pub(crate) fn new(cluster: Cluster) -> Self {
+        Self { cluster, backups: BTreeMap::new(), count: 0 }
+    }
+
+    /// Does one thing, as `random` draws it.
+    pub(crate) fn act(&mut self, random: &mut Seeded, judge: &Judge) {
+        match random.below(8) {
+            0..=2 => self.spoil_record(random, judge),
+            3 | 4 => self.restore(judge),
+            5 | 6 => self.apply_definitions(judge),
+            _ => self.delete_namespace(judge),
+        }
+    }
+
+    /// Deletes one record, or damages it.
+    fn spoil_record(&mut self, random: &mut Seeded, judge: &Judge) {
+        let deletes = random.chance(500);
+        let records: Vec<Value> = self.cluster.with(|server, _| {
+            server.objects("", "secrets").filter(|s| s.namespace() == HOME).map(|s| s.value.clone()).collect()
+        });
+        if records.is_empty() {
+            return;
+        }
+        let secret = random.pick(&records);
+        let name = secret["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+        if parse(secret).is_some() || !self.backups.contains_key(&name) {
+            self.backups.insert(name.clone(), secret.clone());
+        }
+        judge.spoiled(&name);
+        let path = format!("/api/v1/namespaces/{HOME}/secrets/{name}");
+        judge.note(&format!("administrator {} {name}", if deletes { "deletes" } else { "damages" }));
+        self.cluster.with(|server, now| match deletes {
+            true => drop(server.erase(now, &path)),
+            false => {
+                let data = secret["data"].as_object().into_iter().flatten();
+                let data: serde_json::Map<_, _> = data.map(|(key, _)| (key.clone(), json!("AAAA"))).collect();
+                server.modify(now, &path, &json!({ "data": data }));
+            }
+        });
+    }
+
+    /// Brings back what was deleted or damaged, and gives up what is only in a backup whose record was made again since.
+    pub(crate) fn restore(&mut self, judge: &Judge) {
+        for (name, backup) in std::mem::take(&mut self.backups) {
+            let path = format!("/api/v1/namespaces/{HOME}/secrets/{name}");
+            let ids = |secret: &Value| {
+                let record = parse(secret);
+                let objects = record.iter().flat_map(|record| record.current.iter().chain(record.deposed.values()));
+                objects.filter_map(|object| object.id().map(str::to_owned)).collect::<Vec<_>>()
+            };
+            self.cluster.with(|server, now| {
+                let found = server.object("", "secrets", HOME, &name).map(|secret| secret.value.clone());
+                match found {
+                    None => {
+                        judge.note(&format!("administrator restores {name}"));
+                        let mut secret = backup.clone();
+                        let metadata = &backup["metadata"];
+                        secret["metadata"] = json!({
+                            "namespace": HOME, "name": name,
+                            "labels": metadata["labels"], "annotations": metadata["annotations"],
+                        });
+                        server.insert(now, secret);
+                        judge.whole(&name);
+                    }
+                    Some(secret) if is_damaged(&secret) => {
+                        judge.note(&format!("administrator restores the contents of {name}"));
+                        server.modify(now, &path, &json!({ "data": backup["data"] }));
+                        judge.whole(&name);
+                    }
+                    Some(secret) => {
+                        let now = ids(&secret);
+                        judge.give_up(ids(&backup).into_iter().filter(|id| !now.contains(id)));
+                    }
+                }
+            });
+        }
+    }
+
+    fn apply_definitions(&mut self, judge: &Judge) {
+        judge.note("administrator applies the CRDs again");
+        self.count += 1;
+        let annotations = json!({ "metadata": { "annotations": { "example.com/applied": self.count.to_string() } } });
+        self.cluster.with(|server, now| {
+            for plural in ["resources", "datasources", "providers", "providerconfigs"] {
+                let path = format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{plural}.purlin.dev");
+                server.modify(now, &path, &annotations);
+            }
+        });
+    }
+
+    fn delete_namespace(&self, judge: &Judge) {
+        judge.note("administrator deletes the namespace");
+        self.cluster.with(|server, now| server.erase(now, NAMESPACE));
+    }
+
+    /// What the controllers of the cluster do: a namespace that is being deleted is emptied, and goes; and one that is
+    /// gone is made again, for those who work there.
+    pub(crate) fn tick(&self) {
+        self.cluster.with(|server, now| {
+            server.tick_namespaces(now, usize::MAX, |_| {});
+            if server.object("", "namespaces", "", SHOP).is_none() {
+                make_namespace(server, now);
+            }
+        });
+    }
+}
+
+fn make_namespace(server: &mut Server, now: jiff::Timestamp) {
+    let namespace = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": SHOP } });
+    let _ = server.ask(now, &Method::POST, "/api/v1/namespaces", "application/json", &namespace);
+}
+
+fn is_damaged(secret: &Value) -> bool {
+    secret["data"].as_object().is_some_and(|data| data.values().any(|value| value == "AAAA"))
+}
