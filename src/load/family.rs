@@ -355,7 +355,7 @@ fn chosen(instance: &Instance, choice: &Choice) -> Option<InstanceKey> {
                 super::expression::Variable::Each => instance.each(),
                 _ => None,
             };
-            Path(segments.to_vec()).get(&value?)?
+            value?.at(&Path(segments.to_vec()))?
         }
     };
     match key.unmarked() {

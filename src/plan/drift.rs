@@ -53,11 +53,11 @@ fn asks_for(value: &Value, config: &Value, schema: &Schema) -> bool {
 /// mark of an object that has another name by now.
 pub(super) fn changed(recorded: &Value, now: &Value, planned: &Value) -> Option<Drift> {
     let mut paths = now.differences(planned);
-    paths.retain(|path| path.get(planned).is_none_or(|planned| !planned.has_unknown()));
+    paths.retain(|path| planned.at(path).is_none_or(|planned| !planned.has_unknown()));
     if paths.is_empty() {
         return Some(Drift::Changed(recorded.differences(now)));
     }
-    let as_left = |path: &Path| match (path.get(recorded), path.get(now)) {
+    let as_left = |path: &Path| match (recorded.at(path), now.at(&path)) {
         (Some(recorded), Some(now)) => recorded.same(&now),
         (recorded, now) => recorded.is_none() && now.is_none(),
     };
