@@ -36,9 +36,7 @@ impl Config {
     pub fn unread(&self) -> impl Iterator<Item = &Diagnostic> {
         self.incomplete.iter().filter(|problem| problem.address.is_none())
     }
-}
 
-impl Config {
     /// Adds a Resource: its instance, or its family and the instances that are known at once. Call [`Config::link`]
     /// when all are there.
     pub fn add(&mut self, resource: Arc<Instance>) {

@@ -100,7 +100,7 @@ impl Progress {
 }
 
 impl Replacement {
-    /// As a plan tells it.
+    /// The reason, as a plan shows it.
     pub fn because(&self) -> &str {
         match self {
             Self::Tainted => "tainted",
