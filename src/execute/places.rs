@@ -13,7 +13,7 @@ pub struct Place {
 }
 
 impl Place {
-    /// Waits for a place in each of the pools, in their order ([`super::Engine::slots`]).
+    /// Waits for a place in each of the pools, in their order; `Engine::slots` gives them.
     pub async fn wait(pools: Vec<Arc<Semaphore>>) -> Self {
         let mut permits = Vec::with_capacity(pools.len());
         for pool in pools {
