@@ -25,6 +25,8 @@ pub mod signals;
 pub mod situation;
 pub mod state;
 pub mod table;
+pub mod view;
+pub mod wording;
 
 use std::process::ExitCode;
 
@@ -34,6 +36,9 @@ use tokio::runtime::{Builder, Runtime};
 use args::{Command, PurlinArgs};
 use failure::Exit;
 use output::Console;
+
+/// The version of this program.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// Runs the program.
 pub fn main() -> ExitCode {
@@ -53,7 +58,7 @@ pub fn main() -> ExitCode {
 
 /// As a plugin of kubectl we call ourselves what the user typed.
 fn parse() -> Result<PurlinArgs, clap::Error> {
-    let mut command = PurlinArgs::command().version(commands::version::VERSION);
+    let mut command = PurlinArgs::command().version(VERSION);
     let called = std::env::args_os().next().map(std::path::PathBuf::from);
     if called.is_some_and(|path| path.file_stem().is_some_and(|stem| stem == "kubectl-purlin")) {
         command = command.bin_name("kubectl purlin");

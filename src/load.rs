@@ -11,10 +11,14 @@ pub mod expression;
 pub mod family;
 pub mod hook;
 pub mod inputs;
+pub mod instance;
 pub mod intern;
 mod own;
 pub mod provider;
+pub mod publication;
 pub mod publish;
+pub mod repetition;
+mod service;
 pub mod source;
 pub mod tree;
 
@@ -25,17 +29,19 @@ mod yaml;
 
 pub(crate) use crate::model::suggest::{self, closest};
 pub use condition::Condition;
-pub use config::{
-    Choice, Config, DeletionPolicy, Drift, DriftAction, Each, IgnoredChange, ImportRequest, Instance, Policies,
-    Reference, Timeouts, Trigger,
-};
+pub use config::Config;
 pub use decode::{data_from_api, from_api, provider_config_from_api, provider_from_api};
-pub use expression::{Scope, Template};
-pub use family::{Expansion, Family, Made, Members, Repeat, Repetition};
+pub use expression::{Choice, Reference, Scope, Template};
+pub use family::{Expansion, Family};
 pub use hook::{Hook, When};
 pub use inputs::{Data, Inputs};
+pub use instance::{
+    DeletionPolicy, Drift, DriftAction, Each, IgnoredChange, ImportRequest, Instance, Policies, Timeouts, Trigger,
+};
 pub use intern::Interner;
 pub use own::{Own, WithSelf};
-pub use provider::{BUILT_IN, Provided, ProviderConfig, ProviderSpec, Unsettled, config_name};
-pub use publish::Publication;
+pub use provider::{Provided, ProviderConfig, ProviderSpec, Unsettled};
+pub use publication::Publication;
+pub use repetition::{Made, Members, Repeat, Repetition};
+pub use service::{BUILT_IN, config_name};
 pub use source::{Loaded, read};

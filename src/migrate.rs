@@ -22,6 +22,7 @@ mod records;
 mod references;
 mod secrets;
 mod state;
+mod yaml;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -211,16 +212,16 @@ fn files(
 ) -> Result<Vec<File>, Problem> {
     let mut resources = String::new();
     for (one, Written { manifest, secret, .. }) in written {
-        let text = documents::yaml(std::slice::from_ref(manifest))?;
+        let text = yaml::of(std::slice::from_ref(manifest))?;
         resources.push_str(&text.replacen("---\n", &format!("---\n# {}\n", one.address), 1));
         secrets.extend(secret.clone());
     }
     let mut files = vec![File { name: "resources.yaml", text: resources, is_secret: false }];
     if !chosen.documents.is_empty() {
-        files.insert(0, File { name: "providers.yaml", text: documents::yaml(&chosen.documents)?, is_secret: false });
+        files.insert(0, File { name: "providers.yaml", text: yaml::of(&chosen.documents)?, is_secret: false });
     }
     if !secrets.is_empty() {
-        files.push(File { name: "secrets.yaml", text: documents::yaml(&secrets)?, is_secret: true });
+        files.push(File { name: "secrets.yaml", text: yaml::of(&secrets)?, is_secret: true });
     }
     Ok(files)
 }

@@ -8,13 +8,13 @@ pub mod config_digest;
 pub mod data;
 pub mod diagnostic;
 pub mod hook;
-pub mod map;
 pub mod number;
 pub mod path;
 pub mod provider;
 pub mod reading;
 pub mod reason;
 pub mod record;
+pub mod revision;
 pub mod schema;
 pub mod secrets;
 pub(crate) mod suggest;
@@ -29,17 +29,17 @@ pub use config_digest::ConfigDigest;
 pub use data::{DataKind, DataRef};
 pub use diagnostic::{Diagnostic, Diagnostics, Severity, Source};
 pub use hook::{HookKind, OnFailure, RecordedHook};
-pub use map::Map;
 pub use number::Number;
 pub use path::{Path, Segment};
 pub use provider::{Files, Package, Provider, ProviderUse};
 pub use reading::Reading;
 pub use reason::Reason;
 pub use record::{
-    Holder, Intent, ObjectStatus, PlannedObject, PublishedCopy, Record, Recorded, RecordedObject, Revision,
-    SeenTrigger, Stored, Triggers, Version,
+    Holder, Intent, ObjectStatus, PlannedObject, PublishedCopy, Record, Recorded, RecordedObject, SeenTrigger, Stored,
+    Triggers, Version,
 };
+pub use revision::Revision;
 pub use schema::{Attribute, AttributeType, Schema};
 pub use secrets::Secrets;
-pub use value::Value;
+pub use value::{Map, Value};
 pub use version::{InvalidConstraint, VersionConstraint};

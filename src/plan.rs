@@ -19,6 +19,7 @@ pub mod finalize;
 pub mod hooks;
 mod ignore;
 pub mod inherit;
+mod inquiry;
 mod leaving;
 mod marks;
 pub mod memo;
@@ -31,10 +32,13 @@ mod progress;
 mod protect;
 mod publish;
 pub mod render;
+mod requests;
 mod scene;
 mod seen;
 pub mod select;
+mod served;
 mod settle;
+mod through;
 pub mod trigger;
 mod wanted;
 
@@ -47,10 +51,10 @@ use std::sync::Arc;
 use crate::model::{Address, Change, DeposedKey, Diagnostics, Path, Reading, RecordedObject, Value};
 
 pub use ask::{Ask, AskId, Question, Reply, Types};
-pub use data::Through;
 pub use memo::Memo;
 pub use options::{Configuration, Elsewhere, Held, Mode, Others, PendingImport, PlanOptions, Refresh, RunningStep};
 pub use planner::Planner;
+pub use through::Through;
 
 /// What will be done with every wanted or recorded object, as a value.
 #[derive(Clone, Debug, Default)]

@@ -25,6 +25,7 @@ mod pool;
 mod process;
 mod reattach;
 pub mod schema;
+mod start;
 mod tls;
 mod transport;
 

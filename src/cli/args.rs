@@ -2,6 +2,7 @@
 
 #![expect(missing_docs, reason = "a doc comment becomes help text, and a flattened group has none of its own")]
 
+mod controller;
 mod migrate;
 mod provider;
 
@@ -9,6 +10,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+pub use controller::{ControllerArgs, Listening, LogFormat};
 pub use migrate::{MigrateArgs, StateExportArgs};
 pub use provider::{
     ExplainTypeArgs, ProviderCommand, ProviderDocsArgs, ProviderInstallArgs, ProviderListArgs, ProviderLockArgs,
@@ -458,66 +460,6 @@ pub struct CompletionArgs {
     pub shell: clap_complete::Shell,
 }
 
-/// `purlin controller`.
-#[derive(Debug, Args)]
-pub struct ControllerArgs {
-    /// The kubeconfig file; without it the Pod's service account, then the user's kubeconfig.
-    #[arg(long, value_name = "FILE")]
-    pub kubeconfig: Option<PathBuf>,
-    /// The kubeconfig context.
-    #[arg(long, value_name = "NAME")]
-    pub context: Option<String>,
-    /// The controller's own namespace, where records and the lease are [default: the Pod's namespace]
-    #[arg(long, value_name = "NAME")]
-    pub namespace: Option<String>,
-    /// Care for the Resources of this namespace only; may be given more than once.
-    #[arg(long = "watch-namespace", value_name = "NAME")]
-    pub watch_namespaces: Vec<String>,
-    /// The service account of Resources that name none.
-    #[arg(long, value_name = "NAME", default_value = "default")]
-    pub default_service_account: String,
-    /// How many steps may run at once.
-    #[arg(long, value_name = "N", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..))]
-    pub concurrency: u32,
-    /// How many steps may run at once in one namespace.
-    #[arg(long, value_name = "N", default_value_t = 128, value_parser = clap::value_parser!(u32).range(1..))]
-    pub concurrency_per_namespace: u32,
-    /// Where /metrics, /healthz and /readyz are served; `off`: nowhere.
-    #[arg(long, value_name = "ADDRESS", default_value = "0.0.0.0:8080", value_parser = super::options::listening)]
-    pub metrics_address: Listening,
-    /// Work only while holding the lease.
-    #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set,
-        num_args = 0..=1, default_missing_value = "true")]
-    pub leader_elect: bool,
-    /// How long the lease is valid without being renewed.
-    #[arg(long, value_name = "DURATION", default_value = "15s", value_parser = super::options::duration)]
-    pub lease_duration: std::time::Duration,
-    /// How long the leader tries to renew before it gives up.
-    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = super::options::duration)]
-    pub lease_renew_deadline: std::time::Duration,
-    /// How long to wait between two tries.
-    #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = super::options::duration)]
-    pub lease_retry_period: std::time::Duration,
-    /// How long running calls are awaited after a stop.
-    #[arg(long, value_name = "DURATION", default_value = "600s", value_parser = super::options::duration)]
-    pub grace_period: std::time::Duration,
-    /// How log lines look.
-    #[arg(long, value_enum, default_value_t = LogFormat::Json)]
-    pub log_format: LogFormat,
-    /// What is logged: a level, or directives such as `info,purlin=debug` [default: info, client libraries less]
-    #[arg(long, value_name = "LEVEL")]
-    pub log_level: Option<String>,
-}
-
-/// `--metrics-address`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Listening {
-    /// There.
-    On(std::net::SocketAddr),
-    /// Nowhere.
-    Off,
-}
-
 /// `--color`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum ColorChoice {
@@ -563,15 +505,6 @@ pub enum RefreshChoice {
     All,
     /// None.
     None,
-}
-
-/// `--log-format`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum LogFormat {
-    /// One JSON object a line.
-    Json,
-    /// For people.
-    Text,
 }
 
 fn identity(text: &str) -> Result<serde_json::Value, String> {

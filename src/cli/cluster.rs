@@ -1,5 +1,7 @@
 //! A cluster as the command line sees it: Resources with their status, and the controller's records.
 
+mod editor;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -10,22 +12,22 @@ use kube::{Api, Client};
 use serde_json::json;
 
 use super::failure::Failure as CommandFailure;
-use super::look::{self, View};
 use super::options::Cluster;
 use super::output::Console;
 use super::situation::Situation;
-use super::state::edit::Edited;
-use super::state::records::{Editor, Records};
+use super::view::{self, View};
 use crate::api::{self, DataSource, Resource};
 use crate::driver::Registry;
 use crate::driver::kubernetes_object::{KubernetesObject, OwnerScope};
 use crate::execute::Limits;
 use crate::load::{self, Config, Data, Instance};
-use crate::model::{Address, DataKind, DataRef, InstanceKey, Reason, Record, Stored, Value, Version};
+use crate::model::{Address, DataKind, DataRef, Reason, Value};
 use crate::plan::Held;
 use crate::process::{SystemClock, SystemRandom};
-use crate::store::secrets::{Decoded, Failure, Patience, Secrets};
-use crate::store::{ClusterJournal, Loaded, ResourceMeta, ResourceView, Unreadable};
+use crate::store::Loaded;
+use crate::store::secrets::{Decoded, Failure, Secrets};
+
+pub use editor::ClusterEditor;
 
 /// How many Resources one answer of the API server holds.
 const PAGE: u32 = 500;
@@ -220,7 +222,7 @@ pub async fn look(target: &Cluster, limits: Limits, console: Console) -> anyhow:
     }
     situation.hold_open_intents("the controller settles it");
     let kubernetes = KubernetesObject::as_client(connection.client, OwnerScope::Cluster, Arc::new(SystemClock));
-    let engine = look::planning_engine(Registry::built_in(kubernetes), limits);
+    let engine = view::planning_engine(Registry::built_in(kubernetes), limits);
     Ok(View { engine, situation })
 }
 
@@ -230,146 +232,18 @@ pub async fn records(target: &Cluster, console: Console) -> anyhow::Result<Loade
     read_records(&connection, target).await
 }
 
-/// The records of a namespace, for editing.
-pub async fn open_records(target: &Cluster, console: Console) -> anyhow::Result<Records> {
+/// The records of a namespace, and what edits them.
+pub async fn open_records(target: &Cluster, console: Console) -> anyhow::Result<(Loaded, ClusterEditor)> {
     let connection = Connection::announced(target, console).await?;
     let loaded = read_records(&connection, target).await?;
-    let recorded = loaded.records.keys().cloned().collect();
     let editor = ClusterEditor {
         namespace: connection.namespace.as_str().into(),
         secrets: connection.secrets(target),
         resources: connection.resources(),
-        recorded,
-        indexed: loaded.indexed,
+        recorded: loaded.records.keys().cloned().collect(),
+        indexed: loaded.indexed.clone(),
     };
-    Ok(Records { recorded: loaded.records, unreadable: loaded.unreadable, editor: Editor::Cluster(Box::new(editor)) })
-}
-
-/// Edits records of a cluster.
-pub struct ClusterEditor {
-    namespace: Arc<str>,
-    secrets: Secrets,
-    resources: Api<Resource>,
-    recorded: BTreeSet<Address>,
-    /// What the indexes of families name.
-    indexed: BTreeSet<Address>,
-}
-
-/// What was read at the beginning of the command.
-struct Read {
-    recorded: BTreeSet<Address>,
-    indexed: BTreeSet<Address>,
-}
-
-impl ResourceView for Read {
-    fn metadata(&self, _: &str, _: &str) -> Option<ResourceMeta> {
-        None
-    }
-
-    fn recorded(&self, _: &str, name: &str) -> Vec<InstanceKey> {
-        keys(&self.recorded, name)
-    }
-
-    fn indexed(&self, _: &str, name: &str) -> Vec<InstanceKey> {
-        keys(&self.indexed, name)
-    }
-}
-
-fn keys(all: &BTreeSet<Address>, name: &str) -> Vec<InstanceKey> {
-    all.iter().filter(|address| *address.name == *name).map(|address| address.key.clone()).collect()
-}
-
-impl ClusterEditor {
-    /// Writes what has become of a record. Before a record goes its Resource loses the finalizer: a Resource without
-    /// marks is created anew, one with marks and without a record would be stalled.
-    pub async fn write(&self, stored: &Stored, edited: Edited) -> anyhow::Result<()> {
-        let Stored { record, version } = stored;
-        let written = match edited {
-            Edited::To(record) => self.secrets.replace(&record, stored, Patience::SHORT).await.map(drop),
-            Edited::Erased => return self.remove(&record.address, *version).await,
-            Edited::Same => return Ok(()),
-        };
-        written.map_err(|failure| refused(&failure))
-    }
-
-    /// Says in a record where its object belongs from now on. One write, so that there is one who moves: the controller.
-    /// It would take a move back that nobody asks for, and make the object anew for a Resource that still wants it.
-    pub async fn relocate(&self, stored: &Stored, to: &Address) -> anyhow::Result<()> {
-        let record = &stored.record;
-        let from = &record.address;
-        let resources = &self.resources;
-        let (old, new) = (resources.get_opt(&from.name).await, resources.get_opt(&to.name).await);
-        let (old, new) = (old.map_err(explained)?, new.map_err(explained)?);
-        let deleting = |resource: &Resource| resource.metadata.deletion_timestamp.is_some();
-        let Some(new) = new.filter(|new| !deleting(new)) else {
-            let hint = "apply its manifest first, with `spec.suspend: true`, so that no object is made for it";
-            return Err(CommandFailure::hinted(format!("there is no Resource `{}`", to.name), hint));
-        };
-        if *new.spec.type_name != *record.type_name {
-            let what =
-                format!("`{from}` is of type `{}`, and `{to}` of type `{}`", record.type_name, new.spec.type_name);
-            return Err(CommandFailure::hinted(what, "an object keeps its type"));
-        }
-        let suspended = |resource: &Resource| resource.spec.suspend || resource.annotation(api::PAUSED) == "true";
-        if old.is_some_and(|old| from.name != to.name && !deleting(&old) && !suspended(&old)) {
-            let hint =
-                format!("suspend it with `purlin suspend {}`, or delete it: it would make another object", from.name);
-            return Err(CommandFailure::hinted(format!("the Resource `{}` still wants its object", from.name), hint));
-        }
-        let leaving = Record { moving_to: Some(Box::new(to.clone())), ..Record::clone(record) };
-        let written = self.secrets.replace(&leaving, stored, Patience::SHORT).await;
-        written.map(drop).map_err(|failure| refused(&failure))
-    }
-
-    /// Removes a record that cannot be read, or the index of a family: the records of its instances stay then, and so do
-    /// the marks.
-    pub async fn remove_unreadable(&self, found: &Unreadable) -> anyhow::Result<()> {
-        if !self.secrets.is_index(found, Patience::SHORT).await.map_err(|failure| refused(&failure))? {
-            let resource = self.resources.get_opt(&found.address.name).await.map_err(explained)?;
-            self.release(&found.address, resource.as_ref()).await?;
-        }
-        let removed = self.secrets.delete_unreadable(found, Patience::SHORT).await;
-        removed.map_err(|failure| refused(&failure))
-    }
-
-    /// Removes a record. What the other instances of a family have stays.
-    async fn remove(&self, address: &Address, version: Version) -> anyhow::Result<()> {
-        let resource = self.resources.get_opt(&address.name).await.map_err(explained)?;
-        self.release(address, resource.as_ref()).await?;
-        let removed = self.secrets.delete(&self.namespace, address, version, Patience::SHORT).await;
-        removed.map_err(|failure| refused(&failure))
-    }
-}
-
-impl ClusterEditor {
-    /// Whether the index of a family has an address that nothing is recorded of.
-    pub fn misses(&self, address: &Address) -> bool {
-        self.indexed.contains(address) && !self.recorded.contains(address)
-    }
-
-    /// Declares that there is no object behind a record that is missing: the Resource, or the index of its family, no
-    /// longer says that there is one.
-    pub async fn forget_missing(&self, address: &Address) -> anyhow::Result<()> {
-        let resource = self.resources.get_opt(&address.name).await.map_err(explained)?;
-        let family = self.secrets.get_family(&self.namespace, &address.name, Patience::SHORT).await;
-        let family = family.map_err(|failure| refused(&failure))?;
-        let is_indexed = family.is_some_and(|family| family.instances.contains(address));
-        let is_marked = resource.as_ref().is_some_and(|resource| !resource.annotation(api::RECORD).is_empty());
-        let has_others = self.recorded.iter().any(|other| other.name == address.name);
-        if !is_indexed && (!is_marked || has_others) {
-            let what = format!("nothing is recorded of `{address}`");
-            return Err(CommandFailure::hinted(what, "`purlin state list` lists what is"));
-        }
-        self.release(address, resource.as_ref()).await
-    }
-
-    /// Takes an instance out of the index of its family, and the marks off the Resource with the last one.
-    async fn release(&self, address: &Address, of: Option<&Resource>) -> anyhow::Result<()> {
-        let uid = Arc::from(of.and_then(|resource| resource.metadata.uid.as_deref()).unwrap_or_default());
-        let view = Read { recorded: self.recorded.clone(), indexed: self.indexed.clone() };
-        let journal = ClusterJournal::new(self.secrets.clone(), Arc::new(view));
-        journal.release(&self.namespace, address, &uid).await.map_err(|failure| refused(&failure))
-    }
+    Ok((loaded, editor))
 }
 
 async fn read_records(connection: &Connection, target: &Cluster) -> anyhow::Result<Loaded> {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use jiff::Timestamp;
 
-use super::progress::{elapsed, seconds, subject, words};
+use super::wording::{elapsed, seconds, subject, words};
 use crate::execute::{Progress, ProgressKind};
 use crate::model::Step;
 

@@ -9,11 +9,10 @@ use futures::stream;
 
 use super::cluster;
 use super::failure::Failure;
-use super::look::{self, View};
 use super::options::Files;
 use super::output::Console;
 use super::situation::Situation;
-use super::state::records::{Editor, Records};
+use super::view::{self, View};
 use crate::driver::hook::exec::ExecHooks;
 use crate::driver::kubernetes_object::{KubernetesObject, OwnerScope};
 use crate::driver::provider::SettingsUse;
@@ -86,7 +85,7 @@ pub async fn look(files: &Files, limits: Limits, console: Console) -> anyhow::Re
     let snapshot = snapshot?;
     // No object is marked with the name of a file that does not exist.
     let owner = snapshot.as_ref().map_or("state:none", |snapshot| snapshot.owner.as_str());
-    let engine = look::planning_engine(drivers(files, owner).await?, limits);
+    let engine = view::planning_engine(drivers(files, owner).await?, limits);
     let Some(snapshot) = snapshot else {
         return Ok(View { engine, situation: situation(wanted, Loaded::default()) });
     };
@@ -155,7 +154,7 @@ pub async fn check(files: &Files, limits: Limits) -> anyhow::Result<Checked> {
     let kubernetes = KubernetesObject::local(OwnerScope::Fixed("validate".into()), Arc::new(SystemClock));
     let drivers =
         Registry::built_in(kubernetes).with_providers(Arc::new(providers(files, SettingsUse::Check)?)).offline();
-    let engine = look::planning_engine(drivers, limits);
+    let engine = view::planning_engine(drivers, limits);
     let mut config = wanted.config;
     let resources = config.names().count();
     let families: Vec<Arc<Instance>> = config.families.values().map(|family| family.shared.clone()).collect();
@@ -319,14 +318,13 @@ pub fn records(files: &Files, console: Console) -> anyhow::Result<Loaded> {
     Ok(StateFile::read(&files.state)?.map(|snapshot| snapshot.loaded).unwrap_or_default())
 }
 
-/// The records of a state file, locked for editing. A file that is not there is not made.
-pub fn open_records(files: &Files, console: Console) -> anyhow::Result<Records> {
+/// The records of a state file, and the file, locked for editing. A file that is not there is not made.
+pub fn open_records(files: &Files, console: Console) -> anyhow::Result<(Loaded, StateFile)> {
     console.notice(&target_line(files));
     let namespace = StateFile::read(&files.state)?.and_then(|snapshot| snapshot.namespace).ok_or_else(|| {
         let message = format!("nothing is recorded in `{}`", files.state.display());
         Failure::hinted(message, "name the state file with --state; `purlin apply` makes it")
     })?;
     let state = StateFile::open(&files.state, &namespace, holder())?;
-    let Loaded { records, unreadable, .. } = state.load_all()?;
-    Ok(Records { recorded: records, unreadable, editor: Editor::File(state) })
+    Ok((state.load_all()?, state))
 }

@@ -1,12 +1,9 @@
-//! What the command line means: defaults filled in, texts parsed, and the decision between files and a cluster.
+//! What the command line means: defaults filled in, addresses parsed, and the decision between files and a cluster.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-use super::args::{
-    ClusterArgs, FileArgs, Format, Listening, PlanningArgs, RefreshArgs, RefreshChoice, SelectArgs, TargetArgs,
-};
+use super::args::{ClusterArgs, FileArgs, Format, PlanningArgs, RefreshArgs, RefreshChoice, SelectArgs, TargetArgs};
 use super::failure::Failure;
 use crate::execute::Limits;
 use crate::model::Address;
@@ -190,43 +187,6 @@ pub fn require_yes_for_json(format: Format, yes: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// An address to listen at, or `off`.
-pub fn listening(text: &str) -> Result<Listening, String> {
-    match text {
-        "off" => Ok(Listening::Off),
-        // `:8080` is how Go programs, so most controllers, say "every address".
-        _ if text.starts_with(':') => listening(&format!("0.0.0.0{text}")),
-        _ => text
-            .parse()
-            .map(Listening::On)
-            .map_err(|_| format!("`{text}` is no address (write `0.0.0.0:8080` or `off`)")),
-    }
-}
-
-/// A duration as Go and Kubernetes write it: `15s`, `1m30s`, `250ms`, `2h`.
-pub fn duration(text: &str) -> Result<Duration, String> {
-    let malformed = || format!("`{text}` is no duration (write `15s`, `1m30s`, `250ms` or `2h`)");
-    let mut total = Duration::ZERO;
-    let mut rest = text;
-    while !rest.is_empty() {
-        let digits = rest.find(|c: char| !c.is_ascii_digit()).ok_or_else(malformed)?;
-        let (number, tail) = rest.split_at(digits);
-        let number: u64 = number.parse().map_err(|_| malformed())?;
-        let unit_end = tail.find(|c: char| c.is_ascii_digit()).unwrap_or(tail.len());
-        let (unit, tail) = tail.split_at(unit_end);
-        let part = match unit {
-            "ms" => Some(Duration::from_millis(number)),
-            "s" => Some(Duration::from_secs(number)),
-            "m" => number.checked_mul(60).map(Duration::from_secs),
-            "h" => number.checked_mul(3600).map(Duration::from_secs),
-            _ => None,
-        };
-        total = part.and_then(|part| total.checked_add(part)).ok_or_else(malformed)?;
-        rest = tail;
-    }
-    if total.is_zero() { Err(malformed()) } else { Ok(total) }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -253,15 +213,6 @@ mod tests {
         assert_eq!(decide(FileArgs::default(), none(), true), "files");
         assert_eq!(decide(FileArgs::default(), none(), false), "cluster");
         assert_eq!(decide(FileArgs::default(), namespace(), true), "cluster");
-    }
-
-    #[test]
-    fn durations_read_as_in_go() {
-        assert_eq!(duration("1m30s"), Ok(Duration::from_secs(90)));
-        assert_eq!(duration("250ms"), Ok(Duration::from_millis(250)));
-        for text in ["", "5", "s", "1x", "0s", "1.5s", "99999999999999999999h", "9999999999999999999h"] {
-            assert!(duration(text).is_err(), "{text}");
-        }
     }
 
     #[test]

@@ -9,6 +9,7 @@ use jiff::Timestamp;
 use super::json::{self, DiagnosticEvent, StepEvent, SummaryEvent};
 use super::live::Live;
 use super::output::{Console, Paint};
+use super::wording::{elapsed, seconds, subject, words};
 use crate::execute::{HookNote, Progress, ProgressKind, Summary};
 use crate::model::{Address, Diagnostic, Operation, Reason, Recorded, Step};
 use crate::process::{Clock as _, SystemClock};
@@ -204,35 +205,6 @@ fn warning(step: &Step, note: &HookNote) -> Option<Diagnostic> {
     note.failed.then(warning)
 }
 
-/// The object of a step, leftovers told apart.
-pub fn subject(step: &Step) -> String {
-    match step.deposed {
-        Some(key) => format!("{} (deposed {key})", step.address),
-        None => step.address.to_string(),
-    }
-}
-
-/// The verbs of an operation.
-pub struct Words {
-    /// While it runs.
-    pub doing: &'static str,
-    /// Once it is over.
-    pub done: &'static str,
-}
-
-/// The verbs of an operation.
-pub fn words(operation: Operation) -> Words {
-    let (doing, done) = match operation {
-        Operation::Create => ("creating", "created"),
-        Operation::Update => ("updating", "updated"),
-        Operation::Record => ("recording", "recorded"),
-        Operation::Destroy => ("destroying", "destroyed"),
-        Operation::Forget => ("forgetting", "forgotten"),
-        Operation::Read => ("reading", "read"),
-    };
-    Words { doing, done }
-}
-
 fn made_id<'a>(step: &Step, records: &'a Recorded) -> Option<&'a str> {
     if step.operation.removes() {
         return None;
@@ -256,30 +228,5 @@ fn count(summary: &mut Summary, progress: &Progress) {
             _,
         )
         | (_, Operation::Record | Operation::Forget | Operation::Read) => {}
-    }
-}
-
-/// The time between two moments; zero should the clock have been set back.
-pub fn elapsed(since: Timestamp, now: Timestamp) -> Duration {
-    Duration::try_from(now.duration_since(since)).unwrap_or_default()
-}
-
-/// A duration for people: `12ms`, `3.4s`, `2m05s`.
-pub fn seconds(duration: Duration) -> String {
-    match duration.as_millis() {
-        millis @ 0..1000 => format!("{millis}ms"),
-        millis @ 1000..60_000 => format!("{}.{}s", millis / 1000, millis % 1000 / 100),
-        _ => format!("{}m{:02}s", duration.as_secs() / 60, duration.as_secs() % 60),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn durations_are_short() {
-        let texts = [12, 3456, 125_000].map(|millis| seconds(Duration::from_millis(millis)));
-        assert_eq!(texts, ["12ms", "3.4s", "2m05s"]);
     }
 }

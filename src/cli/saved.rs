@@ -15,11 +15,11 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use super::commands::version::VERSION;
+use super::VERSION;
 use super::failure::Failure;
-use super::look;
 use super::options::{Files, Planning, address};
 use super::situation::{Basis, Planned, Purpose, Situation};
+use super::view;
 use crate::driver::Registry;
 use crate::execute::{Engine, Limits};
 use crate::graph::render::GraphJson;
@@ -82,7 +82,7 @@ impl Recorder {
         let tape = Arc::new(Tape::default());
         let recording = Arc::clone(&tape);
         let drivers = drivers.wrapped(move |driver| Arc::new(Taped::recording(driver, Arc::clone(&recording))));
-        (Self { tape }, look::planning_engine(drivers, limits))
+        (Self { tape }, view::planning_engine(drivers, limits))
     }
 
     /// The plan that was made.
@@ -192,7 +192,7 @@ impl SavedPlan {
         let purpose = Purpose { basis: Some(Basis { seed: self.seed, refresh }), ..towards };
         let tape = Arc::new(Tape::of(self.replies));
         let drivers = drivers.wrapped(move |driver| Arc::new(Taped::playing(driver, Arc::clone(&tape))));
-        let planned = situation.plan(&look::planning_engine(drivers, limits), &planning, purpose).await?;
+        let planned = situation.plan(&view::planning_engine(drivers, limits), &planning, purpose).await?;
         if fingerprint(&planned)? != self.plan {
             let message = "the saved plan cannot be made out again, so it is not carried out";
             return Err(Failure::hinted(message, "plan again with `purlin plan --out`, and report this"));

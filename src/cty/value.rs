@@ -1,9 +1,13 @@
 //! Values.
 
+mod set;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{Decimal, Set, Type, text};
+use super::{Decimal, Type, text};
+
+pub use set::Set;
 
 /// A value. Cloning is cheap: everything large is shared.
 ///

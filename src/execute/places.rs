@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::Engine;
 use crate::model::ProviderUse;
 
 /// The right to make calls, until it is dropped.
@@ -14,10 +13,10 @@ pub struct Place {
 }
 
 impl Place {
-    /// Waits for a place in every pool that a call for the type needs.
-    pub async fn wait(engine: &Engine, type_name: &str, provider: Option<&ProviderUse>) -> Self {
-        let mut permits = Vec::with_capacity(3);
-        for pool in engine.slots(type_name, provider) {
+    /// Waits for a place in each of the pools, in their order; `Engine::slots` gives them.
+    pub async fn wait(pools: Vec<Arc<Semaphore>>) -> Self {
+        let mut permits = Vec::with_capacity(pools.len());
+        for pool in pools {
             // The semaphores live as long as the engine and are never closed.
             permits.extend(pool.acquire_owned().await);
         }
@@ -36,10 +35,10 @@ pub trait Places {
 pub struct Full(Vec<Arc<Semaphore>>);
 
 impl Full {
-    /// A place in every pool that a call for the type needs; otherwise the pool that is full is remembered.
-    pub fn take(&mut self, engine: &Engine, type_name: &str, provider: Option<&ProviderUse>) -> Option<Place> {
-        let mut permits = Vec::with_capacity(3);
-        for pool in engine.slots(type_name, provider) {
+    /// A place in each of the pools; otherwise the pool that is full is remembered.
+    pub fn take(&mut self, pools: Vec<Arc<Semaphore>>) -> Option<Place> {
+        let mut permits = Vec::with_capacity(pools.len());
+        for pool in pools {
             match Arc::clone(&pool).try_acquire_owned() {
                 Ok(permit) => permits.push(permit),
                 Err(_) => {

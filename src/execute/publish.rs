@@ -1,118 +1,18 @@
-//! Publishing: copies of outputs in ConfigMaps and Secrets, after the object is as it should be.
-//!
-//! What is to be made is recorded before it is made: a copy whose making a crash has cut is found again by its owner
-//! mark, and goes with the object like any other.
+//! Copies of outputs in ConfigMaps and Secrets, of one record: who may write them, and what becomes of them when the
+//! record goes or moves. `step` makes them.
 
 use std::sync::Arc;
 
 use super::Engine;
 use super::engine::{Call, service_account};
 use super::failure::Failure;
-use super::step::{Fate, StepTask, Unfinished, write_result};
 use crate::api;
 use crate::driver::CallContext;
 use crate::driver::publish::{CopyOf, Publisher};
 use crate::execute::JournalError;
-use crate::load::{Timeouts, publish};
+use crate::load::{Instance, Timeouts};
 use crate::model::data::Texts;
-use crate::model::{Address, DataRef, DriverError, ErrorKind, PublishedCopy, Reason, Record, Recorded, Stored, Value};
-
-/// Publishes after a step that made, changed or recorded the object.
-pub(super) async fn after(task: &StepTask, fate: Fate) -> Result<Fate, Unfinished> {
-    let stored = match &fate {
-        Fate::Kept(stored) => Some(stored),
-        Fate::Untouched => task.stored.as_ref(),
-        Fate::Erased | Fate::Read(_) | Fate::Withdrawn(_) => None,
-    };
-    let Some(stored) = stored.cloned() else { return Ok(fate) };
-    let wanted = task.instance.as_ref().is_some_and(|instance| !instance.publish.is_empty());
-    if !wanted && stored.record.published.is_empty() {
-        return Ok(fate);
-    }
-    publish_all(task, stored).await.map(Fate::Kept)
-}
-
-async fn publish_all(task: &StepTask, stored: Stored) -> Result<Stored, Unfinished> {
-    let kept = |stored: &Stored, failure: Failure| Unfinished { fate: Fate::Kept(stored.clone()), failure };
-    let wanted = wanted(task, &stored.record).map_err(|failure| kept(&stored, failure))?;
-    let known = |target: &DataRef| stored.record.published.iter().any(|copy| copy.target == *target);
-    let new: Vec<PublishedCopy> =
-        wanted.iter().filter(|(target, _)| !known(target)).map(|(target, _)| pending(task, target)).collect();
-    let mut stored = stored;
-    if !new.is_empty() {
-        let mut record = stored.record.as_ref().clone();
-        record.published.extend(new);
-        stored = write_result(&task.engine, &stored, record).await?;
-    }
-    let mut record = stored.record.as_ref().clone();
-    let done = write_all(task, &mut record, &wanted).await;
-    if record != *stored.record {
-        stored = write_result(&task.engine, &stored, record).await?;
-    }
-    match done {
-        Ok(()) => Ok(stored),
-        Err(error) => Err(kept(&stored, failure(error))),
-    }
-}
-
-/// What is to be published now, all of it known.
-fn wanted(task: &StepTask, record: &Record) -> Result<Vec<(DataRef, Texts)>, Failure> {
-    let (Some(instance), Some(current)) = (&task.instance, &record.current) else { return Ok(Vec::new()) };
-    let published = publish::evaluate(instance, &current.value, &task.scope).map_err(|mut problems| {
-        problems.pop().map_or_else(|| Failure::internal("nothing can be published"), Failure::from)
-    })?;
-    let known = published.into_iter().map(|(target, texts)| match texts {
-        Some(texts) => Ok((target, texts)),
-        None => Err(Failure::internal(format!("what {target} is to hold is still not known"))),
-    });
-    known.collect()
-}
-
-fn pending(task: &StepTask, target: &DataRef) -> PublishedCopy {
-    let text = |text: Option<&Arc<str>>| text.cloned().unwrap_or_else(|| "".into());
-    PublishedCopy {
-        target: target.clone(),
-        uid: "".into(),
-        owner: text(task.instance.as_ref().map(|instance| &instance.uid)),
-        service_account: text(task.instance.as_ref().map(|instance| &instance.service_account)),
-        data: Value::Null,
-    }
-}
-
-/// Removes what is not wanted any more, and writes what differs. The record follows each of it.
-async fn write_all(task: &StepTask, record: &mut Record, wanted: &[(DataRef, Texts)]) -> Result<(), DriverError> {
-    let publisher = publisher(&task.engine)?;
-    let again = task.prepared.as_ref().is_some_and(|prepared| prepared.publish_again);
-    let mut first_error = None;
-    for copy in std::mem::take(&mut record.published) {
-        let context = context(&task.engine, record, task.instance.as_deref(), &copy.service_account);
-        let place = CopyOf { context: &context, owner: owner(record), target: &copy.target, uid: &copy.uid };
-        let written = match wanted.iter().find(|(target, _)| *target == copy.target) {
-            None => publisher.remove(place).await.map(|()| None),
-            Some((_, texts)) => {
-                let after = PublishedCopy {
-                    owner: Arc::clone(&record.uid),
-                    service_account: Arc::clone(&context.service_account),
-                    data: publish::recorded(texts),
-                    ..copy.clone()
-                };
-                if after == copy && !copy.uid.is_empty() && !again {
-                    Ok(Some(after))
-                } else {
-                    publisher.write(place, texts).await.map(|uid| Some(PublishedCopy { uid, ..after }))
-                }
-            }
-        };
-        match written {
-            Ok(after) => record.published.extend(after),
-            Err(error) => {
-                first_error.get_or_insert(error);
-                record.published.push(copy);
-            }
-        }
-    }
-    first_error.map_or(Ok(()), Err)
-}
+use crate::model::{Address, DriverError, ErrorKind, Reason, Record, Recorded, Stored, Value};
 
 /// Removes every copy of a record whose object goes. In a cluster the server removes what we may not, with the Resource.
 pub(super) async fn remove_all(engine: &Engine, record: &mut Record) -> Result<(), Failure> {
@@ -197,11 +97,11 @@ pub(crate) async fn has_drifted(engine: &Engine, record: &Record) -> bool {
 }
 
 /// The Resource that a copy belongs to.
-fn owner(record: &Record) -> [&str; 3] {
+pub(super) fn owner(record: &Record) -> [&str; 3] {
     [api::API_VERSION, api::KIND, &record.uid]
 }
 
-fn publisher(engine: &Engine) -> Result<&Arc<dyn Publisher>, DriverError> {
+pub(super) fn publisher(engine: &Engine) -> Result<&Arc<dyn Publisher>, DriverError> {
     engine.drivers.publisher().ok_or_else(|| DriverError {
         kind: ErrorKind::Terminal,
         message: "nothing can be published here".to_owned(),
@@ -210,10 +110,10 @@ fn publisher(engine: &Engine) -> Result<&Arc<dyn Publisher>, DriverError> {
     })
 }
 
-fn context(
+pub(super) fn context(
     engine: &Engine,
     record: &Record,
-    instance: Option<&crate::load::Instance>,
+    instance: Option<&Instance>,
     recorded_account: &Arc<str>,
 ) -> CallContext {
     let call = Call {
@@ -227,7 +127,7 @@ fn context(
     engine.call_context(&call, timeouts.read)
 }
 
-fn failure(error: DriverError) -> Failure {
+pub(super) fn failure(error: DriverError) -> Failure {
     let conflict = error.kind == ErrorKind::AlreadyExists;
     let failure = Failure::from(error);
     if conflict { Failure { reason: Reason::PublishConflict, ..failure } } else { failure }

@@ -6,6 +6,7 @@ mod create;
 mod destroy;
 mod finalize;
 mod hooks;
+mod publish;
 mod read;
 mod update;
 
@@ -14,7 +15,6 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::engine::{Call, after, service_account};
-use super::publish;
 use super::under_way::Delay;
 use crate::driver::{ApplyResponse, CallContext, Driver, Warnings};
 use crate::execute::failure::{Failure, below_config, told};

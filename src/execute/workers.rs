@@ -127,7 +127,7 @@ impl Workers {
 
 impl Places for Workers {
     fn take(&mut self, type_name: &str, provider: Option<&ProviderUse>) -> Option<Place> {
-        self.full.take(&self.engine, type_name, provider)
+        self.full.take(self.engine.slots(type_name, provider))
     }
 }
 

@@ -1,14 +1,14 @@
-//! The desired state as planning sees it.
+//! The desired state as planning sees it: all that one namespace wants, linked with each other.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Duration;
 
 use super::expression::Variable;
+use super::service::{BUILT_IN, Service, prefix};
 use super::{
-    Condition, Family, Hook, Inputs, Provided, ProviderConfig, ProviderSpec, Publication, Repetition, Template,
+    Choice, Expansion, Family, Instance, Members, Provided, ProviderConfig, ProviderSpec, Reference, Repetition,
 };
-use crate::model::{Address, Diagnostic, Diagnostics, Path, Segment, Source, Value};
+use crate::model::{Address, Diagnostic, Diagnostics, InstanceKey, Number, Path, ProviderUse, Segment, Value};
 
 /// What one namespace wants, by address.
 #[derive(Clone, Debug, Default)]
@@ -36,327 +36,224 @@ impl Config {
     pub fn unread(&self) -> impl Iterator<Item = &Diagnostic> {
         self.incomplete.iter().filter(|problem| problem.address.is_none())
     }
-}
 
-/// One wanted instance.
-#[derive(Clone, Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "they are independent facts about the Resource")]
-pub struct Instance {
-    /// Which one.
-    pub address: Address,
-    /// The UID of the Resource; empty in local mode.
-    pub uid: Arc<str>,
-    /// `metadata.generation`; in local mode a fingerprint of the spec.
-    pub generation: i64,
-    /// The resource type.
-    pub type_name: Arc<str>,
-    /// `spec.providerConfigRef.name`, when it is given.
-    pub provider_config: Option<Arc<str>>,
-    /// What serves it; `None` when no provider is named like its type.
-    pub provider: Option<Arc<Provided>>,
-    /// `spec.config`.
-    pub config: Template,
-    /// `spec.inputs`, with their values once they are resolved.
-    pub inputs: Inputs,
-    /// `spec.publish`.
-    pub publish: Arc<[Publication]>,
-    /// `count`, `forEach`, `enabled`: set on a Resource as it was read, and not on the instances that come of it.
-    pub repetition: Option<Arc<Repetition>>,
-    /// `each.value` of an instance of a `forEach` family.
-    pub each: Option<Arc<Each>>,
-    /// Every dependency: references in expressions and `dependsOn`, sorted by address and place.
-    pub references: Arc<[Reference]>,
-    /// `lifecycle.createBeforeDestroy`, when it is given.
-    pub create_before_destroy: Option<bool>,
-    /// `lifecycle.preventDestroy`; false beside an expression.
-    pub prevent_destroy: bool,
-    /// `lifecycle.preventDestroyWhen`.
-    pub prevent_destroy_when: Option<Template>,
-    /// `lifecycle.ignoreChanges`, in the order given.
-    pub ignore_changes: Arc<[IgnoredChange]>,
-    /// `lifecycle.preconditions`.
-    pub preconditions: Arc<[Condition]>,
-    /// `lifecycle.postconditions`.
-    pub postconditions: Arc<[Condition]>,
-    /// `lifecycle.replaceTriggeredBy`, in the order given; what each refers to is in `references`.
-    pub triggers: Arc<[Trigger]>,
-    /// `managementPolicies`: what may be done with the object.
-    pub policies: Policies,
-    /// `hooks`.
-    pub hooks: Arc<[Hook]>,
-    /// What happens to the object when it is not wanted any more.
-    pub deletion_policy: DeletionPolicy,
-    /// `import.id`.
-    pub import: Option<ImportRequest>,
-    /// What becomes of changes by somebody else.
-    pub drift: Drift,
-    /// As which service account built-in drivers act; empty in local mode.
-    pub service_account: Arc<str>,
-    /// `suspend`, or the annotation `purlin.dev/paused`.
-    pub suspended: bool,
-    /// How long calls may take.
-    pub timeouts: Timeouts,
-    /// The annotation `purlin.dev/replace-requested-at`; empty when absent.
-    pub replace_requested: Arc<str>,
-    /// The annotation `purlin.dev/reconcile-requested-at`; empty when absent.
-    pub reconcile_requested: Arc<str>,
-    /// The annotation `purlin.dev/moved-from`: where the object may have been recorded before, best first.
-    pub moved_from: Arc<[Address]>,
-    /// The annotation `purlin.dev/record`: the UID that the record was written for; empty when absent.
-    pub record_annotation: Arc<str>,
-    /// Whether our finalizer is on the Resource.
-    pub has_finalizer: bool,
-    /// The Resource is being deleted: the object is no longer wanted, though its spec is still there.
-    pub deleting: bool,
-    /// What is wrong with the Resource. With an error in it the instance is present but cannot be planned.
-    pub problems: Diagnostics,
-    /// Where it was read from.
-    pub source: Option<Source>,
-}
-
-impl Instance {
-    /// Whether the object is wanted, in the sense of the ordering rules.
-    pub fn is_wanted(&self) -> bool {
-        !self.deleting
+    /// Adds a Resource: its instance, or its family and the instances that are known at once. Call [`Config::link`]
+    /// when all are there.
+    pub fn add(&mut self, resource: Arc<Instance>) {
+        let Some(repetition) = &resource.repetition else {
+            self.instances.insert(resource.address.clone(), resource);
+            return;
+        };
+        let family = Family::new(resource.clone(), repetition);
+        self.instances.extend(family.instances().into_iter().map(|made| (made.address.clone(), Arc::new(made))));
+        self.families.insert(resource.address.name.clone(), Arc::new(family));
     }
 
-    /// Whether the Resource carries our finalizer and our annotation, which it gets with its record.
-    pub fn is_marked(&self) -> bool {
-        self.has_finalizer && self.record_annotation == self.uid
+    /// The instances of a Resource, in order.
+    pub fn family<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a Address> {
+        let from = self.instances.range(Address::single(name)..);
+        from.map(|(address, _)| address).take_while(move |address| *address.name == *name)
     }
 
-    /// Whether the Resource says that it has a record. An annotation that names another Resource counts as absent.
-    pub fn says_it_is_recorded(&self) -> bool {
-        !self.record_annotation.is_empty() && self.record_annotation == self.uid
+    /// Takes a Resource out, with all its instances.
+    pub fn remove(&mut self, name: &Arc<str>) {
+        self.families.remove(name);
+        self.instances.retain(|address, _| address.name != *name);
     }
 
-    /// Whether it asks for the same as another form of the same Resource: only our own marks may differ. The spec is the
-    /// same as long as its generation is.
-    pub fn asks_the_same(&self, other: &Self) -> bool {
-        (&self.uid, self.generation, self.deleting, self.suspended)
-            == (&other.uid, other.generation, other.deleting, other.suspended)
-            && self.replace_requested == other.replace_requested
-            && self.reconcile_requested == other.reconcile_requested
-            && self.moved_from == other.moved_from
-            // An annotation that could not be read, and can be now, may mean what it was taken to mean.
-            && self.problems == other.problems
+    /// The names of all Resources, in order.
+    pub fn names(&self) -> impl Iterator<Item = &Arc<str>> {
+        let singles = self.instances.keys().filter(|address| !self.families.contains_key(&address.name));
+        singles.map(|address| &address.name).chain(self.families.keys()).collect::<BTreeSet<_>>().into_iter()
     }
 
-    /// The Resource as it is read again, which shares with how it was read `before` all that is the same: after each
-    /// write of a mark or of its status it comes anew.
+    /// Whether there is no Resource.
+    pub fn is_empty(&self) -> bool {
+        self.instances.is_empty() && self.families.is_empty()
+    }
+
+    /// The Resource of an address, with what all of its instances share.
+    pub fn resource(&self, address: &Address) -> Option<&Arc<Instance>> {
+        self.instances.get(address).or_else(|| self.families.get(&address.name).map(|family| &family.shared))
+    }
+
+    /// The same with families whose instances are known by now.
     #[must_use]
-    pub fn read_again(self: Arc<Self>, before: &Arc<Self>) -> Arc<Self> {
-        if !self.asks_the_same(before) {
-            return self;
+    pub fn expanded(&self, expansions: &BTreeMap<Arc<str>, Members>) -> Self {
+        let mut config = self.clone();
+        for (name, members) in expansions {
+            let Some(family) = config.families.get_mut(name) else { continue };
+            Arc::make_mut(family).expansion = Expansion::Known(members.clone());
+            let made = family.instances();
+            config.instances.extend(made.into_iter().map(|made| (made.address.clone(), Arc::new(made))));
         }
-        let marks = |instance: &Self| (instance.has_finalizer, instance.record_annotation.clone());
-        if marks(&self) == marks(before) {
-            return Arc::clone(before);
-        }
-        let (has_finalizer, record_annotation) = marks(&self);
-        Arc::new(Self { record_annotation, has_finalizer, ..Self::clone(before) })
+        config.link();
+        config
     }
 
-    /// Whether the object stays when it is not wanted any more.
-    pub fn keeps_object(&self) -> bool {
-        self.deletion_policy == DeletionPolicy::Orphan || !self.policies.delete
+    /// Lets references name instances where the Resource that they name turns out to be a family. To be called again
+    /// whenever instances were added.
+    pub fn link(&mut self) {
+        self.provide();
+        let keyed: BTreeSet<Arc<str>> =
+            self.families.iter().filter(|(_, family)| family.has_keys()).map(|(name, _)| name.clone()).collect();
+        if keyed.is_empty() {
+            return;
+        }
+        for instance in self.instances.values_mut() {
+            if let Some(references) = linked(instance, &instance.references, &keyed) {
+                Arc::make_mut(instance).references = references;
+            }
+        }
+        for family in self.families.values_mut() {
+            let Some(repetition) = &family.shared.repetition else { continue };
+            let Some(references) = linked(&family.shared, &repetition.references, &keyed) else { continue };
+            let repetition = Arc::new(Repetition { references, ..Repetition::clone(repetition) });
+            let shared = Arc::new(Instance { repetition: Some(repetition), ..Instance::clone(&family.shared) });
+            Arc::make_mut(family).shared = shared;
+        }
+    }
+
+    /// Says of each Resource what serves it.
+    fn provide(&mut self) {
+        let asks = |instance: &Arc<Instance>| instance.provider_config.is_some();
+        let none = self.providers.is_empty() && self.provider_configs.is_empty();
+        if none && !self.instances.values().any(asks) && !self.families.values().any(|family| asks(&family.shared)) {
+            return;
+        }
+        let mut service = Service::new(&self.providers, &self.provider_configs);
+        for instance in self.instances.values_mut() {
+            service.serve(instance);
+        }
+        for family in self.families.values_mut() {
+            let mut shared = family.shared.clone();
+            service.serve(&mut shared);
+            if !Arc::ptr_eq(&shared, &family.shared) {
+                Arc::make_mut(family).shared = shared;
+            }
+        }
+    }
+
+    /// The provider that serves a type when its Resource names none; `None` also when its settings are not known yet.
+    pub fn provider_of(&self, type_name: &str) -> Option<Arc<ProviderUse>> {
+        let name = prefix(type_name);
+        self.constant_providers().find(|used| *used.name == *name && !BUILT_IN.contains(&type_name))
+    }
+
+    /// The settings that are known whatever is planned: by the name of their `ProviderConfig`.
+    pub fn constant_providers(&self) -> impl Iterator<Item = Arc<ProviderUse>> + '_ {
+        let configs = self.provider_configs.values().cloned();
+        let named = |name: &&Arc<str>| !self.provider_configs.contains_key(*name);
+        let bare = self.providers.keys().filter(named).map(|name| Arc::new(ProviderConfig::without_settings(name)));
+        let constant = configs.chain(bare).filter(|config| config.references.is_empty());
+        constant.filter_map(|config| Provided::new(config, &self.providers).constant())
+    }
+}
+
+/// The references with the instances that they mean, when any of them means another target than it has now.
+fn linked(instance: &Instance, references: &[Reference], keyed: &BTreeSet<Arc<str>>) -> Option<Arc<[Reference]>> {
+    let target = |reference: &Reference| {
+        let name = &reference.target.name;
+        if !keyed.contains(name) {
+            return Address::single(name.clone());
+        }
+        let key = reference.choice.as_ref().and_then(|choice| chosen(instance, choice)).unwrap_or(InstanceKey::All);
+        Address { name: name.clone(), key }
+    };
+    if references.iter().all(|reference| target(reference) == reference.target) {
+        return None;
+    }
+    let mut linked: Vec<Reference> =
+        references.iter().map(|reference| Reference { target: target(reference), ..reference.clone() }).collect();
+    linked.sort();
+    Some(linked.into())
+}
+
+/// The instance that an expression of `instance` names; `None` when only the whole family can be meant, since the
+/// choice hangs on a value that is not known yet.
+fn chosen(instance: &Instance, choice: &Choice) -> Option<InstanceKey> {
+    let key = match choice {
+        Choice::Instance(Segment::Name(key)) => return Some(InstanceKey::Key(key.clone())),
+        Choice::Instance(Segment::Index(index)) => return Some(InstanceKey::Index(*index as u64)),
+        Choice::By(variable, segments) => {
+            let value = match variable {
+                Variable::Count => instance.count(),
+                Variable::Each => instance.each(),
+                _ => None,
+            };
+            value?.at(&Path(segments.to_vec()))?
+        }
+    };
+    match key.unmarked() {
+        Value::String(key) => Some(InstanceKey::Key(key.clone())),
+        Value::Number(Number::Int(index)) => u64::try_from(*index).ok().map(InstanceKey::Index),
+        _ => None,
     }
 }
 
 #[cfg(test)]
-impl Instance {
-    /// An instance that asks for nothing in particular; tests name what matters to them.
-    pub(crate) fn plain(address: Address, type_name: &str) -> Self {
-        Self {
-            address,
-            uid: "".into(),
-            generation: 0,
-            type_name: type_name.into(),
-            provider_config: None,
-            provider: None,
-            config: Template::default(),
-            inputs: Inputs::default(),
-            publish: Arc::default(),
-            repetition: None,
-            each: None,
-            references: Arc::default(),
-            create_before_destroy: None,
-            prevent_destroy: false,
-            prevent_destroy_when: None,
-            ignore_changes: Arc::default(),
-            preconditions: Arc::default(),
-            postconditions: Arc::default(),
-            triggers: Arc::default(),
-            policies: Policies::default(),
-            hooks: Arc::default(),
-            deletion_policy: DeletionPolicy::Delete,
-            import: None,
-            drift: Drift::default(),
-            service_account: "".into(),
-            suspended: false,
-            timeouts: Timeouts::default(),
-            replace_requested: "".into(),
-            reconcile_requested: "".into(),
-            moved_from: Arc::default(),
-            record_annotation: "".into(),
-            has_finalizer: false,
-            deleting: false,
-            problems: Vec::new(),
-            source: None,
-        }
+mod tests {
+    use super::*;
+    use crate::load::source::read_texts;
+
+    fn config(specs: &[(&str, &str)]) -> Config {
+        let document = |(name, spec): &(&str, &str)| {
+            format!(
+                "apiVersion: purlin.dev/v1alpha1\nkind: Resource\nmetadata: {{name: {name}}}\nspec: {{type: t, {spec}}}\n---\n"
+            )
+        };
+        read_texts(&[("f.yaml", &specs.iter().map(document).collect::<String>())]).config
     }
-}
 
-/// One dependency, and where it comes from.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Reference {
-    /// The object referred to, or a whole family. It may not exist.
-    pub target: Address,
-    /// The field with the expression, `spec.config.input`, or `spec.dependsOn[0]`.
-    pub at: Path,
-    /// Given in `dependsOn`, not in an expression.
-    pub explicit: bool,
-    /// Which instance is meant, should the Resource be a family: what the path in the expression begins with.
-    pub choice: Option<Choice>,
-}
-
-/// How an expression names an instance of a family, if it is one: in `${web.id}` it may be an attribute as well, so
-/// only where all Resources are known can it be told.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Choice {
-    /// `web[0]`, `web["blue"]` or `web.blue`.
-    Instance(Segment),
-    /// `web[each.key]`: by a variable of the place where the expression stands, and what follows it.
-    By(Variable, Box<[Segment]>),
-}
-
-/// What an instance of a `forEach` family is made for.
-#[derive(Clone, Debug)]
-pub struct Each {
-    /// `each.value`, as far as it was known when the instances were made out.
-    pub value: Value,
-    /// `forEach` itself, which tells the value once all is known.
-    pub source: Template,
-}
-
-/// One entry of `lifecycle.ignoreChanges`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum IgnoredChange {
-    /// `all`: everything that can be configured.
-    All,
-    /// The attribute at this path, or what stands inside of it.
-    At(Path),
-}
-
-/// One entry of `lifecycle.replaceTriggeredBy`.
-#[derive(Clone, Debug)]
-pub struct Trigger {
-    /// As it was written.
-    pub text: Arc<str>,
-    /// The path that it is.
-    pub path: Template,
-    /// How many segments follow the name of the Resource.
-    pub depth: usize,
-}
-
-/// `spec.managementPolicies`, beside `Observe`, which is always there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(clippy::struct_excessive_bools, reason = "each action is allowed or not, whatever the others are")]
-pub struct Policies {
-    /// A new object may be made.
-    pub create: bool,
-    /// The object may be changed in place.
-    pub update: bool,
-    /// A new object may be made instead of the old one.
-    pub replace: bool,
-    /// The object may be destroyed; otherwise it is forgotten.
-    pub delete: bool,
-}
-
-impl Default for Policies {
-    fn default() -> Self {
-        Self { create: true, update: true, replace: true, delete: true }
+    fn told(config: &Config) -> Vec<String> {
+        let told = |(address, instance): (&Address, &Arc<Instance>)| {
+            let targets: Vec<String> = instance.references.iter().map(|r| r.target.to_string()).collect();
+            format!("{address}: {}", targets.join(" "))
+        };
+        config.instances.iter().map(told).collect()
     }
-}
 
-impl Policies {
-    /// Whether the object is only looked at, so that its configuration says nothing.
-    pub fn only_observe(self) -> bool {
-        !self.create && !self.update && !self.replace
+    #[test]
+    fn references_name_instances_where_the_place_tells_which() {
+        let config = config(&[
+            ("a", "forEach: {x: 1, y: 2}"),
+            ("n", "count: 2"),
+            ("s", "config: {x: 1}"),
+            ("b", "forEach: [x, y], config: {v: ['${a[each.key].id}', \"${a['x'].id + a.y.id}\", '${s[each.key]}']}"),
+            ("c", "count: 1, config: {v: ['${n[count.index].id}', '${size(n)}', '${has(a.x)}', '${n[0].id + 1}']}"),
+            ("d", "dependsOn: [{name: a}], config: {v: '${n[7].id}'}"),
+        ]);
+        let found = told(&config);
+        let expected = [
+            r#"a["x"]: "#,
+            r#"a["y"]: "#,
+            r#"b["x"]: a["x"] a["x"] a["y"] s"#,
+            r#"b["y"]: a["x"] a["y"] a["y"] s"#,
+            "c[0]: a n n[0] n[0]",
+            "d: a n[7]",
+            "n[0]: ",
+            "n[1]: ",
+            "s: ",
+        ];
+        assert_eq!(found, expected);
     }
-}
 
-/// `spec.deletionPolicy`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum DeletionPolicy {
-    /// Destroy the object.
-    #[default]
-    Delete,
-    /// Forget it.
-    Orphan,
-}
-
-/// `spec.drift`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Drift {
-    /// How often the object is read.
-    pub interval: Duration,
-    /// What becomes of a difference.
-    pub action: DriftAction,
-}
-
-/// `spec.drift.action`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum DriftAction {
-    /// The object is changed back, or made anew.
-    #[default]
-    Correct,
-    /// It stays as it is, and that is told.
-    Report,
-    /// The object is not read.
-    Ignore,
-}
-
-impl Default for Drift {
-    fn default() -> Self {
-        Self { interval: Duration::from_mins(30), action: DriftAction::Correct }
+    #[test]
+    fn an_instance_chosen_by_a_value_that_is_not_known_yet_means_the_whole_family() {
+        let mut config = config(&[
+            ("a", "forEach: [x]"),
+            ("b", "forEach: '${s.all}', config: {v: '${a[each.value].id}', w: '${a[each.key].id}'}"),
+        ]);
+        let keys = BTreeMap::from([("x".into(), Value::Unknown), ("z".into(), Value::from("x"))]);
+        config = config.expanded(&BTreeMap::from([("b".into(), Members::Keys(keys))]));
+        assert_eq!(told(&config), [r#"a["x"]: "#, r#"b["x"]: a a["x"] s"#, r#"b["z"]: a["x"] a["z"] s"#]);
     }
-}
 
-/// `spec.import`: what the driver finds the object by.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ImportRequest {
-    /// The text that the type calls its id.
-    Id(Arc<str>),
-    /// The identity that its provider gives it: a map.
-    Identity(Value),
-}
-
-impl std::fmt::Display for ImportRequest {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Id(id) => f.write_str(id),
-            Self::Identity(identity) => write!(f, "{}", identity.to_public_json()),
-        }
-    }
-}
-
-/// `spec.timeouts`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Timeouts {
-    /// Of a create.
-    pub create: Duration,
-    /// Of an update.
-    pub update: Duration,
-    /// Of a destroy.
-    pub delete: Duration,
-    /// Of a read.
-    pub read: Duration,
-}
-
-impl Default for Timeouts {
-    fn default() -> Self {
-        let half_an_hour = Duration::from_mins(30);
-        Self { create: half_an_hour, update: half_an_hour, delete: half_an_hour, read: Duration::from_mins(5) }
+    #[test]
+    fn what_hangs_on_expressions_stays_open() {
+        let config = config(&[("a", "count: '${b.n}'"), ("b", "enabled: false"), ("c", "enabledWhen: '${a == []}'")]);
+        assert!(config.instances.is_empty() && !config.is_empty());
+        assert!(config.families["a"].is_open() && config.families["b"].is_disabled() && config.families["c"].is_open());
+        assert_eq!(config.names().map(AsRef::as_ref).collect::<Vec<_>>(), ["a", "b", "c"]);
     }
 }

@@ -17,8 +17,10 @@ mod names;
 mod parse;
 mod program;
 mod reads;
+mod reference;
 mod rewrite;
 mod scan;
+mod slot;
 
 #[cfg(test)]
 mod tests;
@@ -28,6 +30,7 @@ use program::Program;
 
 pub(crate) use access::kind;
 pub(crate) use names::{is_identifier, is_label, spelled};
+pub use reference::{Choice, Reference};
 
 /// A configuration tree whose leaves may be expressions. Cheap to clone.
 #[derive(Clone, Debug, Default)]

@@ -1,19 +1,11 @@
-//! Providers and their settings as they were given, and which of them serves which Resource.
-//!
-//! A Resource is served by the `ProviderConfig` that `spec.providerConfigRef` names, else by the one named like the
-//! prefix of its type, else by the `Provider` of that name without settings. What the settings refer to, every Resource
-//! under them refers to as well: so a provider is configured after what its settings need, and what they need is
-//! destroyed after the last object under them.
+//! Providers and their settings as they were given, and what a configuration of both comes to.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use super::expression::{Scope, Variable};
-use super::{Config, Inputs, Instance, Reference, Template};
+use super::{Inputs, Reference, Template};
 use crate::model::{Address, Diagnostic, Diagnostics, Path, Provider, ProviderUse, Reason, Severity, Source, Value};
-
-/// Types that Purlin itself serves: no prefix of theirs names a provider.
-pub const BUILT_IN: [&str; 2] = ["terraform_data", "kubernetes_object"];
 
 /// One `Provider`, as it was given.
 #[derive(Clone, Debug)]
@@ -56,16 +48,6 @@ pub struct Provided {
     constant: OnceLock<Arc<ProviderUse>>,
 }
 
-/// The name of the `ProviderConfig` that a Resource has, if there is one of that name.
-pub fn config_name(instance: &Instance) -> Arc<str> {
-    instance.provider_config.clone().unwrap_or_else(|| prefix(&instance.type_name).into())
-}
-
-/// What a type begins with: the name of its provider.
-fn prefix(type_name: &str) -> &str {
-    type_name.split_once('_').map_or(type_name, |(prefix, _)| prefix)
-}
-
 /// Why a provider cannot be configured now.
 #[derive(Debug)]
 pub enum Unsettled {
@@ -97,7 +79,7 @@ impl Scope for Settings<'_> {
 
 impl ProviderConfig {
     /// A provider without settings.
-    fn without_settings(name: &Arc<str>) -> Self {
+    pub(super) fn without_settings(name: &Arc<str>) -> Self {
         Self {
             name: name.clone(),
             provider: name.clone(),
@@ -205,44 +187,6 @@ impl Provided {
     }
 }
 
-impl Config {
-    /// Says of each Resource what serves it. To be called when all providers are there.
-    pub(super) fn provide(&mut self) {
-        let asks = |instance: &Arc<Instance>| instance.provider_config.is_some();
-        let none = self.providers.is_empty() && self.provider_configs.is_empty();
-        if none && !self.instances.values().any(asks) && !self.families.values().any(|family| asks(&family.shared)) {
-            return;
-        }
-        let mut service =
-            Service { providers: &self.providers, configs: &self.provider_configs, known: BTreeMap::new() };
-        for instance in self.instances.values_mut() {
-            service.serve(instance);
-        }
-        for family in self.families.values_mut() {
-            let mut shared = family.shared.clone();
-            service.serve(&mut shared);
-            if !Arc::ptr_eq(&shared, &family.shared) {
-                Arc::make_mut(family).shared = shared;
-            }
-        }
-    }
-
-    /// The provider that serves a type when its Resource names none; `None` also when its settings are not known yet.
-    pub fn provider_of(&self, type_name: &str) -> Option<Arc<ProviderUse>> {
-        let name = prefix(type_name);
-        self.constant_providers().find(|used| *used.name == *name && !BUILT_IN.contains(&type_name))
-    }
-
-    /// The settings that are known whatever is planned: by the name of their `ProviderConfig`.
-    pub fn constant_providers(&self) -> impl Iterator<Item = Arc<ProviderUse>> + '_ {
-        let configs = self.provider_configs.values().cloned();
-        let named = |name: &&Arc<str>| !self.provider_configs.contains_key(*name);
-        let bare = self.providers.keys().filter(named).map(|name| Arc::new(ProviderConfig::without_settings(name)));
-        let constant = configs.chain(bare).filter(|config| config.references.is_empty());
-        constant.filter_map(|config| Provided::new(config, &self.providers).constant())
-    }
-}
-
 /// What settings can read that refer to nothing.
 struct Nothing;
 
@@ -253,60 +197,5 @@ impl Scope for Nothing {
 
     fn namespace(&self) -> Value {
         Value::Unknown
-    }
-}
-
-/// Who serves whom, each worked out once.
-struct Service<'a> {
-    providers: &'a BTreeMap<Arc<str>, Arc<ProviderSpec>>,
-    configs: &'a BTreeMap<Arc<str>, Arc<ProviderConfig>>,
-    known: BTreeMap<Arc<str>, Option<Arc<Provided>>>,
-}
-
-impl Service<'_> {
-    fn serve(&mut self, instance: &mut Arc<Instance>) {
-        if instance.provider.is_some() {
-            return;
-        }
-        if instance.provider_config.is_none() && BUILT_IN.contains(&&*instance.type_name) {
-            return;
-        }
-        let name = config_name(instance);
-        match self.provided(&name) {
-            Some(provided) => {
-                let own = Arc::make_mut(instance);
-                if !provided.config.references.is_empty() {
-                    let mut references = own.references.to_vec();
-                    references.extend(provided.config.references.iter().cloned());
-                    references.sort();
-                    own.references = references.into();
-                }
-                own.provider = Some(provided);
-            }
-            None if instance.provider_config.is_some() => {
-                let what = format!("there is no ProviderConfig `{name}`");
-                let at = Path::default().name("spec").name("providerConfigRef").name("name");
-                let hint = "create it, or correct the name; the object goes on by itself then";
-                let problem = Diagnostic::error(&instance.address, Reason::ProviderNotFound, what).at(at).hint(hint);
-                let problem = problem.from_source(instance.source.clone());
-                let own = Arc::make_mut(instance);
-                // Whoever asks again has the same answer.
-                if !own.problems.iter().any(|known| known.reason == Reason::ProviderNotFound) {
-                    own.problems.push(problem);
-                }
-            }
-            None => {}
-        }
-    }
-
-    fn provided(&mut self, name: &Arc<str>) -> Option<Arc<Provided>> {
-        if let Some(known) = self.known.get(name) {
-            return known.clone();
-        }
-        let config = self.configs.get(name).cloned();
-        let bare = || self.providers.contains_key(name).then(|| Arc::new(ProviderConfig::without_settings(name)));
-        let provided = config.or_else(bare).map(|config| Arc::new(Provided::new(config, self.providers)));
-        self.known.insert(name.clone(), provided.clone());
-        provided
     }
 }

@@ -12,6 +12,7 @@ use super::configuration::Configuration;
 use super::gather::{Found, Gathered, Instance};
 use super::providers::Chosen;
 use super::references::{Index, Referable, restored};
+use super::yaml;
 use crate::api;
 use crate::driver::terraform_data;
 use crate::load;
@@ -29,18 +30,6 @@ pub struct Written {
     pub secret: Option<Json>,
     /// What the user should know.
     pub notes: Vec<String>,
-}
-
-/// Documents as YAML.
-pub fn yaml(documents: &[Json]) -> Result<String, Problem> {
-    let mut text = String::new();
-    for document in documents {
-        text.push_str("---\n");
-        let written = serde_saphyr::to_string(document);
-        text.push_str(written.map_err(|error| Problem::plain(error.to_string()))?.trim_end());
-        text.push('\n');
-    }
-    Ok(text)
 }
 
 /// Secrets of one Resource, by the names of the inputs that read them.
@@ -180,7 +169,7 @@ fn repeat(
 /// When a manifest cannot be written as YAML.
 pub fn depend(all: &mut [(&Gathered, Written)], index: &Index<'_>) -> Result<(), Problem> {
     let manifests: Vec<Json> = all.iter().map(|(_, written)| written.manifest.clone()).collect();
-    let config = load::source::read_texts(&[("resources.yaml", &yaml(&manifests)?)]).config;
+    let config = load::source::read_texts(&[("resources.yaml", &yaml::of(&manifests)?)]).config;
     let mut uses: BTreeMap<Arc<str>, BTreeSet<Arc<str>>> = BTreeMap::new();
     let shared = config.families.values().map(|family| &family.shared);
     for instance in config.instances.values().chain(shared) {

@@ -8,9 +8,9 @@ use serde_json::{Map, Value as Json, json};
 use super::Problem;
 use super::arguments::escaped;
 use super::configuration::{Configuration, constants};
-use super::documents;
 use super::names::{label_of, module_words};
 use super::state::ProviderAddress;
+use super::yaml;
 use crate::api;
 use crate::driver::terraform_data;
 use crate::load::{self, Config};
@@ -146,7 +146,7 @@ fn provider_config(name: &str, provider: &str, settings: &Map<String, Json>, not
 
 /// The providers of documents, as they are read.
 fn loaded(documents: &[Json]) -> Result<BTreeMap<Arc<str>, Arc<Provider>>, Problem> {
-    let text = documents::yaml(documents)?;
+    let text = yaml::of(documents)?;
     let loaded = load::source::read_texts(&[("providers.yaml", &text)]);
     let mut providers = BTreeMap::new();
     for (name, spec) in loaded.config.providers {

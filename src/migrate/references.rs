@@ -101,7 +101,7 @@ impl<'a> Index<'a> {
                     {
                         add(&[Segment::Name(name)], value);
                     }
-                } else if let Some(value) = Path(target.path.clone()).get(object) {
+                } else if let Some(value) = object.at(&Path(target.path.clone())) {
                     add(&target.path, value);
                 }
             }

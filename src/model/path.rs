@@ -4,8 +4,6 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use super::Value;
-
 /// One step into a value.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Segment {
@@ -48,26 +46,6 @@ impl Path {
     /// Whether `self` is `other` or leads to a place inside of it.
     pub fn starts_with(&self, other: &Self) -> bool {
         self.0.starts_with(&other.0)
-    }
-
-    /// What stands at this path. Looking into `Unknown` gives `Unknown`, into `Sensitive` a sensitive value;
-    /// a place that does not exist gives `None`.
-    pub fn get(&self, value: &Value) -> Option<Value> {
-        let mut here = value.clone();
-        let mut sensitive = false;
-        for segment in &self.0 {
-            while let Value::Sensitive(inner) = here {
-                sensitive = true;
-                here = inner.as_ref().clone();
-            }
-            here = match (&here, segment) {
-                (Value::Unknown, _) => Value::Unknown,
-                (Value::Map(map), Segment::Name(name)) => map.get(name.as_ref())?.clone(),
-                (Value::List(list), Segment::Index(index)) => list.get(*index)?.clone(),
-                _ => return None,
-            };
-        }
-        Some(if sensitive { here.into_sensitive() } else { here })
     }
 }
 

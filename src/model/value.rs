@@ -1,10 +1,14 @@
 //! Attribute values, with places that are not known yet and places that must not be shown.
 
+mod map;
+
 use std::sync::Arc;
 
 use serde::{Serialize, Serializer};
 
-use super::{Map, Number, Path};
+use super::{Number, Path, Segment};
+
+pub use map::Map;
 
 /// A value of an attribute. Cloning is cheap: the large forms are shared.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -114,6 +118,26 @@ impl Value {
             Self::Map(map) => map.get(name),
             _ => None,
         }
+    }
+
+    /// What stands at a path. Looking into `Unknown` gives `Unknown`, into `Sensitive` a sensitive value; a place that
+    /// does not exist gives `None`.
+    pub fn at(&self, path: &Path) -> Option<Self> {
+        let mut here = self.clone();
+        let mut sensitive = false;
+        for segment in &path.0 {
+            while let Self::Sensitive(inner) = here {
+                sensitive = true;
+                here = inner.as_ref().clone();
+            }
+            here = match (&here, segment) {
+                (Self::Unknown, _) => Self::Unknown,
+                (Self::Map(map), Segment::Name(name)) => map.get(name.as_ref())?.clone(),
+                (Self::List(list), Segment::Index(index)) => list.get(*index)?.clone(),
+                _ => return None,
+            };
+        }
+        Some(if sensitive { here.into_sensitive() } else { here })
     }
 
     /// The text, when the value is one.

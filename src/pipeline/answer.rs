@@ -79,7 +79,7 @@ async fn answer(engine: &Engine, config: &Config, recorded: &Recorded, ask: Ask)
         };
         return (ask.id, Reply::Object(Vec::new(), Err(error), Arc::from("")));
     };
-    let _place = Place::wait(engine, &ask.type_name, ask.provider.as_deref()).await;
+    let _place = Place::wait(engine.slots(&ask.type_name, ask.provider.as_deref())).await;
     let call = Call {
         type_name: &ask.type_name,
         namespace: &config.namespace,

@@ -46,7 +46,7 @@ async fn convert(
     let provider = provider(instance, record)?;
     let schema = driver.schema(type_name, provider.as_ref().map(|used| used.provider.as_ref()));
     let version = schema.ok_or_else(|| unserved(type_name))?.version;
-    let _places = Place::wait(engine, type_name, provider.as_deref()).await;
+    let _places = Place::wait(engine.slots(type_name, provider.as_deref())).await;
     let call = Call {
         type_name,
         namespace: &config.namespace,

@@ -44,7 +44,7 @@ pub(super) fn forcing(
     let mut forcing = Vec::new();
     for path in paths {
         let attribute = matches!(&path.0[..], [Segment::Name(name)] if schema.attributes.contains_key(name));
-        match (path.get(prior), path.get(planned)) {
+        match (prior.at(&path), planned.at(&path)) {
             (None, None) if attribute => {}
             (None, None) => {
                 let what =

@@ -2,7 +2,7 @@
 //! depends on is about to change. Otherwise it is read by a step of its own, once that has changed, and until then
 //! nobody knows what it will give.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::conditions::{self, Checked};
@@ -10,9 +10,9 @@ use super::conform::{conform, located};
 use super::draft::{Block, Draft, Planned};
 use super::progress::{Next, Progress, Topic, decided};
 use super::scene::{Id, Scene};
-use super::seen::{Evaluate, Seen};
-use super::{Question, Refresh, marks, wanted};
-use crate::load::{Config, Instance};
+use super::seen::{Evaluate, Seen, disabled};
+use super::{Question, Refresh, marks};
+use crate::load::Instance;
 use crate::model::{Action, Address, Diagnostics, DriverError, Reading, Severity, Value};
 
 /// Evaluates the configuration, and asks to read with it, or what reading will give.
@@ -26,7 +26,7 @@ pub(super) fn evaluate(seen: &Seen<'_, '_>, evaluator: &dyn Evaluate, id: Id, pr
     };
     let evaluated = match evaluator.evaluate(instance, seen) {
         Ok(value) => value,
-        Err(problems) => return refused(wanted::disabled(scene, instance, located(instance, problems))),
+        Err(problems) => return refused(disabled(scene, instance, located(instance, problems))),
     };
     let Some(schema) = scene.schema(id) else { return Next::Wait };
     let (config, problems) = conform(subject.address, evaluated, &schema);
@@ -163,71 +163,5 @@ fn changes(seen: &Seen<'_, '_>, id: Id) -> bool {
     match seen.draft(id) {
         Some(draft) => draft.makes() || draft.leaves() || draft.action == Action::Read,
         None => !seen.scene.is_junction(id) && !subject.wanted && subject.current().is_some(),
-    }
-}
-
-/// What objects use through data sources. Records name nothing that has none: an object that reads a data source is
-/// recorded as a user of what the data source depends on. So the order of a destroy is known when the data source is
-/// gone.
-#[derive(Default)]
-pub struct Through {
-    by: BTreeMap<Address, BTreeSet<Address>>,
-}
-
-impl Through {
-    /// Of all data sources of a configuration.
-    pub fn new(config: &Config) -> Self {
-        let mut through = Self::default();
-        // Their names stand together.
-        let from = config.instances.range(Address::data("")..).map(|(address, _)| address);
-        for address in from.take_while(|address| address.is_data()) {
-            through.reach(config, address, &mut BTreeSet::new());
-        }
-        through
-    }
-
-    /// The Resources that an instance depends on, directly or through data sources; `None` when it reads none.
-    pub fn targets(&self, config: &Config, instance: &Instance) -> Option<BTreeSet<Address>> {
-        instance.references.iter().any(|reference| reference.target.is_data()).then(|| {
-            let mut targets = BTreeSet::new();
-            for reference in instance.references.iter() {
-                self.add(config, &reference.target, &mut targets);
-            }
-            targets
-        })
-    }
-
-    fn add(&self, config: &Config, target: &Address, targets: &mut BTreeSet<Address>) {
-        if !target.is_data() {
-            targets.insert(target.clone());
-        } else if let Some(known) = self.by.get(target) {
-            targets.extend(known.iter().cloned());
-        } else if !target.is_instance() {
-            let members = config.family(&target.name).filter_map(|member| self.by.get(member));
-            targets.extend(members.flatten().cloned());
-        }
-    }
-
-    /// Works out what is behind a data source. One in a ring, which is refused, is looked at once.
-    fn reach(&mut self, config: &Config, address: &Address, under_way: &mut BTreeSet<Address>) {
-        if self.by.contains_key(address) || !under_way.insert(address.clone()) {
-            return;
-        }
-        let Some(instance) = config.instances.get(address) else { return };
-        let mut targets = BTreeSet::new();
-        for reference in instance.references.iter() {
-            let target = &reference.target;
-            if target.is_data() {
-                let members: Vec<&Address> = match config.instances.contains_key(target) {
-                    true => vec![target],
-                    false => config.family(&target.name).collect(),
-                };
-                for member in members {
-                    self.reach(config, member, under_way);
-                }
-            }
-            self.add(config, target, &mut targets);
-        }
-        self.by.insert(address.clone(), targets);
     }
 }

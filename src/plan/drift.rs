@@ -10,8 +10,8 @@ use std::sync::Arc;
 use super::draft::{Block, Draft};
 use super::options::{Configuration, Others};
 use super::progress::{Progress, Refreshed};
+use super::requests::replacement_requested;
 use super::scene::{Id, Scene, Subject};
-use super::wanted::replacement_requested;
 use super::{GONE_ELSEWHERE, Mode, ignore};
 use crate::load::DriftAction;
 use crate::model::{Action, Diagnostic, Drift, ObjectStatus, Path, Reason, RecordedObject, Schema, Value};
@@ -53,11 +53,11 @@ fn asks_for(value: &Value, config: &Value, schema: &Schema) -> bool {
 /// mark of an object that has another name by now.
 pub(super) fn changed(recorded: &Value, now: &Value, planned: &Value) -> Option<Drift> {
     let mut paths = now.differences(planned);
-    paths.retain(|path| path.get(planned).is_none_or(|planned| !planned.has_unknown()));
+    paths.retain(|path| planned.at(path).is_none_or(|planned| !planned.has_unknown()));
     if paths.is_empty() {
         return Some(Drift::Changed(recorded.differences(now)));
     }
-    let as_left = |path: &Path| match (path.get(recorded), path.get(now)) {
+    let as_left = |path: &Path| match (recorded.at(path), now.at(path)) {
         (Some(recorded), Some(now)) => recorded.same(&now),
         (recorded, now) => recorded.is_none() && now.is_none(),
     };
@@ -171,6 +171,20 @@ pub(super) fn found<'a>(recorded: &RecordedObject, progress: &'a Progress) -> Op
         Some(Refreshed::Found(now)) if now.value != recorded.value => Some(&now.value),
         _ => None,
     }
+}
+
+/// In what the object differs from its record, if it does.
+pub(super) fn difference(recorded: &Arc<RecordedObject>, object: &Arc<RecordedObject>) -> Option<&'static str> {
+    if Arc::ptr_eq(recorded, object) || recorded == object {
+        return None;
+    }
+    Some(if !recorded.value.same(&object.value) {
+        BECAUSE
+    } else if recorded.provider_config != object.provider_config {
+        "the provider's configuration changed"
+    } else {
+        "sensitive marks or provider data changed"
+    })
 }
 
 #[cfg(test)]

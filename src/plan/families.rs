@@ -105,7 +105,7 @@ fn evaluate(seen: &Seen<'_, '_>, family: &Family) -> Result<Members, Box<Block>>
         let path = references.first().map(|reference| reference.at.clone());
         return Err(Box::new(Block::broken(Diagnostic { path, ..waits }).waiting_for(hidden)));
     }
-    match family.repetition().evaluate(&family.shared, seen) {
+    match family.evaluate(seen) {
         Ok(Made::Members(members)) => Ok(members),
         Ok(Made::Unknown(at)) => {
             let what = "which objects there are is known only after its dependencies are applied";

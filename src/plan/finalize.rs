@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use super::conform::{below_config, conform, located};
-use super::progress::marked;
+use super::marks::marked;
 use super::trigger::Revisions;
 use super::{Prepared, contract, ignore, marks, protect, trigger};
 use crate::load::expression::Scope;

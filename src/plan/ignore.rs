@@ -89,7 +89,7 @@ pub(super) fn restore(planned: Value, prior: &Value, ignored: &[IgnoredChange], 
     let mut planned = planned;
     for (name, _) in schema.attributes.iter().filter(|(_, attribute)| attribute.shown_in.is_some()) {
         for path in below(name, ignored) {
-            if let Some(recorded) = path.get(prior) {
+            if let Some(recorded) = prior.at(&path) {
                 planned = put(planned, &path.0, recorded);
             }
         }
@@ -106,8 +106,8 @@ pub(super) fn without_removed(now: Value, recorded: &Value, ignored: &[IgnoredCh
         for path in below(name, ignored) {
             let mut elsewhere = path.clone().into_owned();
             elsewhere.0[0] = Segment::Name(other.clone());
-            let (Some(asked), Some(shown)) = (path.get(&value), elsewhere.get(recorded)) else { continue };
-            value = match elsewhere.get(&value).filter(|shown| *shown.unmarked() != Value::Null) {
+            let (Some(asked), Some(shown)) = (value.at(&path), recorded.at(&elsewhere)) else { continue };
+            value = match value.at(&elsewhere).filter(|shown| *shown.unmarked() != Value::Null) {
                 Some(now) => put(value, &path.0, still_there(&asked, &shown, &now)),
                 // Of an object of which nothing is shown nothing is known.
                 None if path.0.len() > 1 && value.get(other).is_some_and(|shown| *shown.unmarked() != Value::Null) => {
@@ -159,7 +159,7 @@ fn keep_at(config: Value, prior: &Value, path: &Path, schema: &Schema) -> Value 
             let shown = attribute.shown_in.as_ref().and_then(|other| {
                 let mut elsewhere = path.clone();
                 elsewhere.0[0] = Segment::Name(other.clone());
-                elsewhere.get(prior)
+                prior.at(&elsewhere)
             });
             put(config, &path.0, shown.map_or(value.clone(), |shown| as_shown(&value, &shown)))
         }
@@ -181,7 +181,7 @@ enum Found {
 
 fn found(prior: &Value, segments: &[Segment]) -> Found {
     for length in 1..=segments.len() {
-        match Path(segments[..length].to_vec()).get(prior) {
+        match prior.at(&Path(segments[..length].to_vec())) {
             Some(value) if matches!(value.unmarked(), Value::Null) => return Found::Absent,
             Some(value) if length == segments.len() => return Found::There(value),
             Some(_) => {}

@@ -6,10 +6,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::draft::{Block, Draft, LeftoverDraft};
+use super::drift::difference;
 use super::progress::{Progress, Refreshed};
+use super::protect::prevented_block;
 use super::scene::{Id, Scene, Subject};
-use super::wanted::{difference, prevented_block};
-use super::{Mode, drift, preflight};
+use super::served::unserved;
+use super::{Mode, drift};
 use crate::model::{Action, DeposedKey, Diagnostic, Reason, RecordedObject, Severity};
 
 /// Why an object that is not wanted must be left alone, as far as that can be told without asking.
@@ -33,9 +35,9 @@ pub(super) fn at_once(scene: &Scene<'_>, id: Id) -> Option<Block> {
     let record = subject.record.filter(|record| record.has_objects())?;
     all_destroys_held(scene, subject).or_else(|| {
         let kept = |object: &Arc<RecordedObject>| subject.keeps_object(object);
-        let unserved = scene.schema(id).is_none();
-        (unserved && !record.current.iter().chain(record.deposed.values()).all(kept)).then(|| {
-            let problem = preflight::unserved(scene, id);
+        let is_unserved = scene.schema(id).is_none();
+        (is_unserved && !record.current.iter().chain(record.deposed.values()).all(kept)).then(|| {
+            let problem = unserved(scene, id);
             let what = format!("cannot be destroyed: {}", problem.summary);
             Block::frozen(Diagnostic { summary: what, path: None, ..problem })
         })

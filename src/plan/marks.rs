@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::model::{Schema, Value};
+use crate::model::{PlanResponse, Schema, Value};
 
 /// The value with every attribute marked that the schema calls sensitive.
 pub(super) fn by_schema(value: Value, schema: &Schema) -> Value {
@@ -49,6 +49,12 @@ pub(super) fn like(value: Value, pattern: &Value) -> Value {
         })),
         _ => value,
     }
+}
+
+/// What the planner asks and gets of `PlanResponse`, with marks: the driver's values know of none.
+pub(super) fn marked(response: PlanResponse, config: &Value, schema: &Schema) -> PlanResponse {
+    let planned = like(by_schema(response.planned, schema), config);
+    PlanResponse { planned, ..response }
 }
 
 #[cfg(test)]

@@ -14,7 +14,8 @@ use super::progress::{Next, Progress, Topic};
 use super::scene::{Id, Scene};
 use super::seen::{Evaluate, Seen, Templates};
 use super::{
-    Ask, AskId, Plan, PlanOptions, Question, Reply, Types, assemble, leaving, preflight, publish, settle, wanted,
+    Ask, AskId, Plan, PlanOptions, Question, Reply, Types, assemble, inquiry, leaving, preflight, publish, select,
+    settle, wanted,
 };
 use crate::load::{Config, Members};
 use crate::model::{Diagnostic, Reason, Recorded};
@@ -61,7 +62,8 @@ impl<'a> Planner<'a> {
         types: &'a dyn Types,
         evaluator: &'a dyn Evaluate,
     ) -> Self {
-        let scene = Scene::new(config, recorded, options, types);
+        let mut scene = Scene::new(config, recorded, options, types);
+        scene.selected = select::selected(&scene);
         let count = scene.subjects.len();
         let mut planner = Self {
             evaluator,
@@ -98,7 +100,7 @@ impl<'a> Planner<'a> {
         let Some((subject, topic)) = self.open.get_mut(id.0).and_then(Option::take) else { return };
         self.open_count -= 1;
         let Some(mut progress) = self.under_way[subject].take() else { return };
-        let next = progress.take_reply(&self.scene, subject, topic, reply);
+        let next = inquiry::take_reply(&mut progress, &self.scene, subject, topic, reply);
         self.follow(subject, progress, next);
     }
 
@@ -155,7 +157,7 @@ impl<'a> Planner<'a> {
                 }
                 None => {
                     let mut progress = Box::new(Progress::default());
-                    let next = progress.begin(&seen, id);
+                    let next = inquiry::begin(&mut progress, &seen, id);
                     self.follow(id, progress, next);
                 }
             }

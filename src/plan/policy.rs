@@ -74,5 +74,5 @@ pub(super) fn differences(prior: &Value, planned: &Value) -> String {
 }
 
 fn is_unknown(path: &Path, planned: &Value) -> bool {
-    path.get(planned).is_some_and(|value| matches!(value.unmarked(), Value::Unknown))
+    planned.at(path).is_some_and(|value| matches!(value.unmarked(), Value::Unknown))
 }

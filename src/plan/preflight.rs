@@ -5,10 +5,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::draft::{Block, Draft};
+use super::requests::{import_of, replacement_requested};
 use super::scene::{Id, Scene, Subject};
 use super::seen::Seen;
-use super::{Held, Mode, Refresh, RunningStep, cycle, leaving, publish, select, trigger, wanted};
-use crate::load::{BUILT_IN, Config, Instance, Reference, Unsettled, closest};
+use super::served::unserved;
+use super::{Held, Mode, Refresh, RunningStep, cycle, leaving, publish, select, trigger};
+use crate::load::{Config, Instance, Reference, closest};
 use crate::model::{Action, Address, Diagnostic, InstanceKey, ObjectStatus, Operation, Path, Reason, Severity};
 
 /// Decides what depends on nothing else: one entry for each object, `None` where planning has to go on.
@@ -90,7 +92,7 @@ fn frozen(scene: &Scene<'_>, id: Id, ring: Option<&Diagnostic>) -> Option<Block>
     if !scene.is_selected(id) {
         return Some(select::left_out(address));
     }
-    let importing = subject.wanted && wanted::import_of(scene, id).is_some();
+    let importing = subject.wanted && import_of(scene, id).is_some();
     let held = scene.options.held.get(address);
     if let Some(held) = held.filter(|held| !(importing && held.reason == Reason::CreateOutcomeUnknown)) {
         let mut diagnostics = vec![Diagnostic::error(address, held.reason, held.message.clone())];
@@ -199,63 +201,6 @@ fn errors(instance: &Instance) -> impl Iterator<Item = &Diagnostic> {
     instance.problems.iter().filter(|problem| problem.severity == Severity::Error)
 }
 
-/// Why nothing serves the type of an object.
-pub(super) fn unserved(scene: &Scene<'_>, id: Id) -> Diagnostic {
-    let subject = scene.subjects[id];
-    let (address, type_name) = (subject.address, subject.type_name());
-    let word = if address.is_data() { "data source" } else { "type" };
-    let meant = || scene.types.closest(&type_name, subject.provider().map(AsRef::as_ref), address.is_data());
-    let meant = || meant().map(|meant| format!("did you mean `{meant}`?"));
-    let Some(provider) = subject.provider() else {
-        let what = format!("no provider serves the {word} `{type_name}`");
-        let problem = Diagnostic::error(address, Reason::UnknownType, what).at(spec("type"));
-        // What begins like a built-in type is one that there is not.
-        let begins = type_name.split_once('_').map_or(&*type_name, |(begins, _)| begins);
-        let add = || {
-            let add = format!("add a Provider named `{begins}`, or name a ProviderConfig in `spec.providerConfigRef`");
-            (!BUILT_IN.iter().any(|known| known.starts_with(begins))).then_some(add)
-        };
-        return Diagnostic { hint: meant().or_else(add), ..problem };
-    };
-    match scene.types.fault(provider) {
-        Some(error) => {
-            let what = format!("the provider `{}` cannot be used: {}", provider.name, error.message);
-            let problem = Diagnostic::error(address, Reason::ProviderNotReady, what);
-            Diagnostic { hint: error.hint, ..problem }
-        }
-        None => {
-            let what = format!("the provider `{}` has no {word} `{type_name}`", provider.name);
-            let lists = || format!("`purlin provider schema {}` lists the {word}s that it has", provider.name);
-            let hint = meant().unwrap_or_else(lists);
-            Diagnostic::error(address, Reason::UnknownType, what).at(spec("type")).hint(hint)
-        }
-    }
-}
-
-/// A provider whose settings hang on what is still to be done is configured when that is done.
-pub(super) fn unsettled(seen: &Seen<'_, '_>, id: Id, unsettled: Unsettled) -> Draft {
-    let scene = seen.scene;
-    let subject = scene.subjects[id];
-    let block = match unsettled {
-        Unsettled::Broken(problems) => {
-            let here = |problem| Diagnostic { address: Some(subject.address.clone()), ..problem };
-            let diagnostics = problems.into_iter().map(here).collect();
-            Block { diagnostics, waiting_for: Vec::new(), held: false, frozen: false }
-        }
-        Unsettled::Unknown => {
-            let provided = subject.instance.and_then(|instance| instance.provider.as_ref());
-            let targets = provided.into_iter().flat_map(|provided| provided.references());
-            let targets = targets.filter_map(|reference| scene.resolve(&reference.target));
-            let waits: Vec<Id> = targets.filter(|id| seen.draft(*id).is_none_or(|draft| draft.changed)).collect();
-            let name = provided.map(|provided| provided.name().clone()).unwrap_or_default();
-            let what = format!("waits for the settings of its provider `{name}`, which are known only after a step");
-            let unknown = Diagnostic::warning(subject.address, Reason::DependencyNotReady, what);
-            Block::broken(unknown).waiting_for(waits)
-        }
-    };
-    Draft::blocked(block, subject.current())
-}
-
 /// A reference to what does not exist.
 pub(super) fn not_found(scene: &Scene<'_>, address: &Address, missing: &Reference) -> Diagnostic {
     const MOST_TOLD: usize = 5;
@@ -294,7 +239,7 @@ fn exhausted(scene: &Scene<'_>, id: Id) -> Option<Block> {
     let same = subject.instance.is_some_and(|instance| instance.generation == record.failed_generation);
     let failed = if same { record.failed_creates } else { 0 };
     let reached = scene.options.max_failed_creates.is_some_and(|most| failed >= most);
-    if !reached || !pending || wanted::replacement_requested(scene, id) {
+    if !reached || !pending || replacement_requested(scene, id) {
         return None;
     }
     let what = format!("the new object failed to be created {failed} times in a row");
@@ -323,7 +268,7 @@ pub(super) fn after_dependencies(seen: &Seen<'_, '_>, id: Id) -> Option<Draft> {
         && !asked
         && subject.current().is_some_and(|object| object.status == ObjectStatus::Ready)
         && subject.record.is_some_and(|record| record.deposed.is_empty())
-        && !wanted::replacement_requested(scene, id);
+        && !replacement_requested(scene, id);
     let quiet = |dependency: Id| seen.draft(dependency).is_some_and(|draft| !draft.changed);
     (vouched && scene.wants.of(id).all(quiet)).then(|| Draft::unchanged(subject.current()))
 }
@@ -350,8 +295,4 @@ fn waiting(seen: &Seen<'_, '_>, id: Id, dependency: Id) -> Block {
 fn field_naming(instance: &Instance, target: &Address) -> Option<Path> {
     let names = |named: &Address| named == target || (named.name == target.name && !named.is_instance());
     instance.references.iter().find(|reference| names(&reference.target)).map(|reference| reference.at.clone())
-}
-
-fn spec(field: &'static str) -> Path {
-    Path::default().name("spec").name(field)
 }

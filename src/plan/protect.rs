@@ -1,13 +1,12 @@
-//! `lifecycle.preventDestroyWhen`: whether an object may be destroyed, when an expression tells.
+//! `lifecycle.preventDestroy` and `preventDestroyWhen`: whether an object may be destroyed, and what is said when not.
 //!
-//! It counts only where a destroy is planned; what it says meanwhile is recorded, for the time when there is no spec to
+//! An expression counts only where a destroy is planned; what it says meanwhile is recorded, for the time when there is no spec to
 //! ask. Terraform's rules: a value of the wrong kind, or a sensitive one, is an error at any time; one that is not known
 //! yet, or null, only stops a destroy.
 
 use super::draft::{Block, Draft};
 use super::scene::{Id, Scene, Subject};
 use super::seen::Seen;
-use super::wanted::{prevented_block, replaced_why};
 use crate::load::expression::Scope;
 use crate::load::{Instance, Own};
 use crate::model::{Action, Diagnostic, Path, Reason, Value};
@@ -130,6 +129,38 @@ fn forbid(
         ),
     };
     Some(Block::held(Diagnostic::error(subject.address, Reason::PreventDestroy, what).hint(hint)))
+}
+
+/// Why an object is to be replaced: the attributes that force it, or what else is the matter.
+pub(super) fn replaced_why(paths: &[Path], because: &str) -> String {
+    if paths.is_empty() {
+        return format!("it is {because}");
+    }
+    let names: Vec<String> = paths.iter().map(|path| format!("`{path}`")).collect();
+    format!("{} cannot be changed in place", names.join(", "))
+}
+
+/// A destroy that `preventDestroy` or `preventDestroyWhen` forbids, with the ways out.
+pub(super) fn prevented_block(scene: &Scene<'_>, subject: Subject<'_>, what: String) -> Block {
+    let local = scene.options.destroy_orphans;
+    let way_out = match subject.live_spec().and_then(|instance| instance.prevent_destroy_when.as_ref()) {
+        Some(_) => "see to it that `spec.lifecycle.preventDestroyWhen` is false",
+        None => "set `spec.lifecycle.preventDestroy: false`",
+    };
+    let hint = match (subject.live_spec(), local) {
+        (Some(_), false) => way_out.to_owned(),
+        (Some(_), true) => format!(
+            "{way_out}, or run `purlin state unprotect {}` when it is to be destroyed \
+             without its manifest",
+            subject.address
+        ),
+        (None, _) => format!(
+            "to keep it bring the manifest back, for good or with `spec.lifecycle.preventDestroy: false` to remove it again \
+             afterwards; or run `purlin state unprotect {}` to let it go",
+            subject.address
+        ),
+    };
+    Block::held(Diagnostic::error(subject.address, Reason::PreventDestroy, what).hint(hint))
 }
 
 /// What is to be recorded of an instance's protection: what is known of it, and else what was recorded before.

@@ -7,7 +7,8 @@ use super::draft::{Block, Draft};
 use super::scene::{Id, Scene};
 use super::seen::Seen;
 use crate::load::Instance;
-use crate::load::publish::{self, Publication, Published};
+use crate::load::Publication;
+use crate::load::publish::{self, Published};
 use crate::model::{DataRef, Diagnostic, PublishedCopy, Reason};
 
 /// Looks at the copies of an object that was just decided. What cannot be published blocks it before anything is made;

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use indexmap::IndexMap;
 
-use super::data::Through;
-use super::{Mode, PlanOptions, Refresh, RunningStep, Types, select};
+use super::through::Through;
+use super::{Mode, PlanOptions, Refresh, RunningStep, Types};
 use crate::load::{Config, Expansion, Family, Instance, Reference};
 use crate::model::{Address, DeposedKey, InstanceKey, Provider, Record, Recorded, RecordedObject, Schema, Severity};
 
@@ -193,7 +193,7 @@ impl<'a> Scene<'a> {
         self.through.targets(self.config, instance)
     }
 
-    /// Numbers the objects and resolves who refers to whom.
+    /// Numbers the objects and resolves who refers to whom. The plan is about all of them until `selected` is set.
     pub fn new(config: &'a Config, recorded: &'a Recorded, options: &'a PlanOptions, types: &'a dyn Types) -> Self {
         let mut subjects = join(config, recorded, options);
         let objects = subjects.len();
@@ -226,7 +226,6 @@ impl<'a> Scene<'a> {
             }
         }
         scene.connect();
-        scene.selected = select::selected(&scene, options);
         scene
     }
 

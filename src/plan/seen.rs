@@ -3,8 +3,8 @@
 use super::draft::Draft;
 use super::scene::{Id, Scene};
 use crate::load::expression::Scope;
-use crate::load::{Instance, Own};
-use crate::model::{Address, Diagnostics, InstanceKey, Value};
+use crate::load::{Instance, Own, Reference};
+use crate::model::{Address, Diagnostics, InstanceKey, Reason, Value};
 
 /// The objects decided so far, as a scope of expressions. An object that is planned for change is seen as its planned
 /// value, unknown where that is unknown; any other as it is recorded.
@@ -60,4 +60,24 @@ impl Scope for Seen<'_, '_> {
     fn namespace(&self) -> Value {
         self.scene.options.namespace_value.clone()
     }
+}
+
+/// An expression that failed because it reads a disabled Resource waits for that one.
+pub(super) fn disabled(scene: &Scene<'_>, instance: &Instance, mut problems: Diagnostics) -> Diagnostics {
+    let off = |reference: &&Reference| {
+        let family = scene.resolve(&reference.target).and_then(|target| scene.subjects[target].family);
+        family.is_some_and(|family| family.is_disabled())
+    };
+    for problem in &mut problems {
+        let here = instance.references.iter().filter(|reference| Some(&reference.at) == problem.path.as_ref());
+        if let Some(reference) = here.into_iter().find(off) {
+            problem.reason = Reason::DependencyNotFound;
+            problem.detail = std::mem::replace(
+                &mut problem.summary,
+                format!("refers to `{}`, which is disabled, and so is null", reference.target),
+            );
+            problem.hint = Some("`has(...)` and `? :` tell what holds without it".to_owned());
+        }
+    }
+    problems
 }

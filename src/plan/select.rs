@@ -3,9 +3,9 @@
 //! Order and flags come from the whole situation all the same, so that to select changes neither: an object that is not
 //! selected has its place in every closure, and no step.
 
+use super::Mode;
 use super::draft::{Block, Draft};
 use super::scene::{Id, Scene};
-use super::{Mode, PlanOptions};
 use crate::model::{Action, Address, Change, Diagnostic, InstanceKey, Reason, Severity};
 
 /// The `because` of an object that is not selected.
@@ -21,7 +21,8 @@ pub fn means(target: &Address, address: &Address) -> bool {
 /// Towards the configuration: the targets, and every wanted object that they refer to, directly or not. What is no longer
 /// wanted goes only when it is a target itself. Towards nothing: the targets, and what depends on them by records. A plan
 /// that only reads follows the records as well, since no configuration counts in it.
-pub(super) fn selected(scene: &Scene<'_>, options: &PlanOptions) -> Vec<bool> {
+pub(super) fn selected(scene: &Scene<'_>) -> Vec<bool> {
+    let options = scene.options;
     if options.targets.is_empty() {
         return Vec::new();
     }

@@ -8,38 +8,20 @@ use std::sync::Arc;
 use super::conditions::{self, Checked};
 use super::conform::{conform, located};
 use super::draft::{Block, Draft, Planned};
+use super::drift::difference;
+use super::marks::marked;
 use super::policy::{self, Policy};
-use super::progress::{Next, Progress, Refreshed, Replacement, Topic, decided, marked};
+use super::progress::{Next, Progress, Refreshed, Replacement, Topic, decided};
+use super::protect::{prevented_block, replaced_why};
+use super::requests::replacement_requested;
 use super::scene::{Id, Scene, Subject};
-use super::seen::{Evaluate, Seen};
+use super::seen::{Evaluate, Seen, disabled};
 use super::{Mode, Question, agree, contract, data, draw, drift, hooks, ignore, trigger};
-use crate::load::{DriftAction, ImportRequest, Instance, Reference};
+use crate::load::{DriftAction, Instance};
 use crate::model::{
-    Action, Diagnostic, Diagnostics, Drift, DriverError, ObjectStatus, Path, PlanRequest, PlanResponse, Reason,
+    Action, Diagnostic, Diagnostics, Drift, DriverError, ObjectStatus, PlanRequest, PlanResponse, Reason,
     RecordedObject, Severity, Value,
 };
-
-/// The id to import the object by, when it has no object yet. It is ignored once there is one, and while a replacement
-/// is pending: then the id names the object that was destroyed.
-pub(super) fn import_of(scene: &Scene<'_>, id: Id) -> Option<ImportRequest> {
-    let subject = scene.subjects[id];
-    let import = subject.instance?.import.clone()?;
-    let unknown_outcome =
-        scene.options.held.get(subject.address).is_some_and(|held| held.reason == Reason::CreateOutcomeUnknown);
-    let free = subject.record.is_none_or(|record| {
-        let occupied = if unknown_outcome { record.current.is_some() } else { record.has_objects() };
-        !occupied && !record.replacement_pending
-    });
-    free.then_some(import)
-}
-
-/// Whether a replacement was asked for, by option or annotation, and not carried out yet.
-pub(super) fn replacement_requested(scene: &Scene<'_>, id: Id) -> bool {
-    let subject = scene.subjects[id];
-    let handled = subject.record.map_or("", |record| &record.handled_replace_request);
-    let by_annotation = |i: &Arc<Instance>| !i.replace_requested.is_empty() && *i.replace_requested != *handled;
-    scene.options.replace.contains(subject.address) || subject.instance.is_some_and(by_annotation)
-}
 
 /// Evaluates the configuration, checks it, and asks for a plan.
 pub(super) fn evaluate(seen: &Seen<'_, '_>, evaluator: &dyn Evaluate, id: Id, progress: &mut Progress) -> Next {
@@ -183,26 +165,6 @@ pub(super) fn confirm(seen: &Seen<'_, '_>, id: Id, draft: &mut Draft) {
     }
 }
 
-/// An expression that failed because it reads a disabled Resource waits for that one.
-pub(super) fn disabled(scene: &Scene<'_>, instance: &Instance, mut problems: Diagnostics) -> Diagnostics {
-    let off = |reference: &&Reference| {
-        let family = scene.resolve(&reference.target).and_then(|target| scene.subjects[target].family);
-        family.is_some_and(|family| family.is_disabled())
-    };
-    for problem in &mut problems {
-        let here = instance.references.iter().filter(|reference| Some(&reference.at) == problem.path.as_ref());
-        if let Some(reference) = here.into_iter().find(off) {
-            problem.reason = Reason::DependencyNotFound;
-            problem.detail = std::mem::replace(
-                &mut problem.summary,
-                format!("refers to `{}`, which is disabled, and so is null", reference.target),
-            );
-            problem.hint = Some("`has(...)` and `? :` tell what holds without it".to_owned());
-        }
-    }
-    problems
-}
-
 /// A plan that only reads warns of conditions that do not hold: the preconditions of what is wanted, and the
 /// postconditions of what was read.
 fn doubt(seen: &Seen<'_, '_>, id: Id, draft: &mut Draft) {
@@ -290,38 +252,6 @@ fn replace(scene: &Scene<'_>, id: Id, progress: &mut Progress, replacement: Repl
     }
     progress.replacement = Some(replacement);
     plan_new(scene, id, progress)
-}
-
-/// Why an object is to be replaced: the attributes that force it, or what else is the matter.
-pub(super) fn replaced_why(paths: &[Path], because: &str) -> String {
-    if paths.is_empty() {
-        return format!("it is {because}");
-    }
-    let names: Vec<String> = paths.iter().map(|path| format!("`{path}`")).collect();
-    format!("{} cannot be changed in place", names.join(", "))
-}
-
-/// A destroy that `preventDestroy` or `preventDestroyWhen` forbids, with the ways out.
-pub(super) fn prevented_block(scene: &Scene<'_>, subject: Subject<'_>, what: String) -> Block {
-    let local = scene.options.destroy_orphans;
-    let way_out = match subject.live_spec().and_then(|instance| instance.prevent_destroy_when.as_ref()) {
-        Some(_) => "see to it that `spec.lifecycle.preventDestroyWhen` is false",
-        None => "set `spec.lifecycle.preventDestroy: false`",
-    };
-    let hint = match (subject.live_spec(), local) {
-        (Some(_), false) => way_out.to_owned(),
-        (Some(_), true) => format!(
-            "{way_out}, or run `purlin state unprotect {}` when it is to be destroyed \
-             without its manifest",
-            subject.address
-        ),
-        (None, _) => format!(
-            "to keep it bring the manifest back, for good or with `spec.lifecycle.preventDestroy: false` to remove it again \
-             afterwards; or run `purlin state unprotect {}` to let it go",
-            subject.address
-        ),
-    };
-    Block::held(Diagnostic::error(subject.address, Reason::PreventDestroy, what).hint(hint))
 }
 
 /// Takes the driver's plan.
@@ -480,30 +410,4 @@ fn kept(subject: Subject<'_>, progress: &mut Progress, base: &Arc<RecordedObject
     let changed = recorded.is_none_or(|recorded| recorded.value != object.value);
     let diagnostics = std::mem::take(&mut progress.diagnostics);
     Draft { changed, record_differs, diagnostics, ..Draft::unchanged(Some(&object)) }
-}
-
-/// In what the object differs from its record, if it does.
-pub(super) fn difference(recorded: &Arc<RecordedObject>, object: &Arc<RecordedObject>) -> Option<&'static str> {
-    if Arc::ptr_eq(recorded, object) || recorded == object {
-        return None;
-    }
-    Some(if !recorded.value.same(&object.value) {
-        drift::BECAUSE
-    } else if recorded.provider_config != object.provider_config {
-        "the provider's configuration changed"
-    } else {
-        "sensitive marks or provider data changed"
-    })
-}
-
-impl Replacement {
-    fn because(&self) -> &str {
-        match self {
-            Self::Tainted => "tainted",
-            Self::Requested => "requested",
-            Self::Interrupted => "interrupted",
-            Self::Triggered(because) => because,
-            Self::Attributes(_) => "attributes force it",
-        }
-    }
 }

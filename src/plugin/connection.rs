@@ -14,12 +14,12 @@ use tonic::{Code, Status};
 
 use crate::process::lock;
 
-use super::launch::{Launched, launch};
 use super::messages::{Empty, HealthAnswer, HealthRequest, StdioData, StopResponse};
 use super::method::{HEALTH, Method, SHUTDOWN, STOP_PROVIDER, STREAM_STDIO};
 use super::output::Output;
 use super::process::Process;
 use super::reattach::ReattachTarget;
+use super::start::{Launched, launch};
 use super::transport::{connect, is_broken, reason, stream, unary};
 use super::{Launch, Limits, Mask, PluginError, Protocol, StartError};
 

@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::scope::Scope;
 use super::time::Time;
 use crate::graph::ActionGraph;
 use crate::load::Config;
@@ -38,6 +37,17 @@ pub struct Planned {
     pub(super) memo: Memo,
     pub(super) scope: Scope,
     pub(super) began: Time,
+}
+
+/// What one planning is about. Only components that use the same providers are planned together: one that hangs holds up
+/// its own.
+#[derive(Debug)]
+pub(super) struct Scope {
+    pub(super) names: BTreeSet<Arc<str>>,
+    /// The components that `names` fall into.
+    pub(super) components: Vec<BTreeSet<Arc<str>>>,
+    /// Providers are asked, which may take long.
+    pub(super) asks_providers: bool,
 }
 
 /// What of a plan concerns some components.

@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use super::debounce::Debounce;
 use super::index::Index;
-use super::plan_request::{Kind, Part, PlanRequest, Planned};
-use super::scope::Scope;
+use super::plan_request::{Kind, Part, PlanRequest, Planned, Scope};
 use super::time::Time;
 use super::{Command, Reconciler, State};
 use crate::execute::Adoption;

@@ -5,20 +5,9 @@ use std::sync::Arc;
 
 use super::Reconciler;
 use super::debounce::Sleep;
-use super::plan_request::Part;
+use super::plan_request::{Part, Scope};
 use super::time::Time;
 use crate::load;
-
-/// What one planning is about. Only components that use the same providers are planned together: one that hangs holds up
-/// its own.
-#[derive(Debug)]
-pub(super) struct Scope {
-    pub(super) names: BTreeSet<Arc<str>>,
-    /// The components that `names` fall into.
-    pub(super) components: Vec<BTreeSet<Arc<str>>>,
-    /// Providers are asked, which may take long.
-    pub(super) asks_providers: bool,
-}
 
 impl Reconciler {
     /// Starts planning of what is due; returns the time at which more will be.

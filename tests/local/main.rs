@@ -14,4 +14,5 @@ mod documents;
 mod plugins;
 mod installing;
 mod tidy;
+mod circles;
 mod own_process;

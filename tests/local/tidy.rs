@@ -85,11 +85,11 @@ const IMPURE_STD: &[&str] = &["fs", "net", "process", "env", "thread"];
 
 const LONGEST_FILE: usize = 600;
 
-fn root() -> PathBuf {
+pub(crate) fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
-fn rust_files(folder: &Path, found: &mut Vec<PathBuf>) {
+pub(crate) fn rust_files(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() {
@@ -187,7 +187,7 @@ fn violations(module: &str, source: &str) -> Vec<String> {
 }
 
 /// The module of a file below `src`, with slashes.
-fn module(file: &Path) -> String {
+pub(crate) fn module(file: &Path) -> String {
     let below = file.strip_prefix(root().join("src")).unwrap();
     below.with_extension("").to_str().unwrap().replace('\\', "/")
 }

@@ -1,12 +1,10 @@
 //! `purlin version`.
 
+use crate::cli::VERSION;
 use crate::cli::args::{Format, VersionArgs};
 use crate::cli::failure::Exit;
 use crate::cli::json;
 use crate::cli::output::Console;
-
-/// The version of this program.
-pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// Runs the command.
 pub fn run(args: &VersionArgs, console: Console) -> anyhow::Result<Exit> {

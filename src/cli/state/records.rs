@@ -29,16 +29,15 @@ pub enum Editor {
 impl Editor {
     /// Writes what has become of a record.
     pub async fn write(&self, stored: &Stored, edited: Edited) -> anyhow::Result<()> {
-        let state = match self {
-            Self::Cluster(editor) => return editor.write(stored, edited).await,
-            Self::File(state) => state,
-        };
-        match edited {
-            Edited::To(record) => state.write(&record, Some(stored.version)).await.map(drop)?,
-            Edited::Erased => state.delete(&stored.record.address, stored.version).await?,
-            Edited::Same => {}
+        match (self, edited) {
+            (_, Edited::Same) => Ok(()),
+            (Self::Cluster(editor), Edited::To(record)) => editor.write(&record, stored).await,
+            (Self::Cluster(editor), Edited::Erased) => editor.remove(stored).await,
+            (Self::File(state), Edited::To(record)) => {
+                Ok(state.write(&record, Some(stored.version)).await.map(drop)?)
+            }
+            (Self::File(state), Edited::Erased) => Ok(state.delete(&stored.record.address, stored.version).await?),
         }
-        Ok(())
     }
 
     /// Whether there should be a record of that very address, and is none.
@@ -77,10 +76,17 @@ pub async fn read(target: Target, console: Console) -> anyhow::Result<Seen> {
 
 /// Opens the records of a target for editing: a state file is locked meanwhile.
 pub async fn open(target: Target, console: Console) -> anyhow::Result<Records> {
-    match target {
-        Target::Files(files) => local::open_records(&files, console),
-        Target::Cluster(cluster) => cluster::open_records(&cluster, console).await,
-    }
+    let (loaded, editor) = match target {
+        Target::Files(files) => {
+            let (loaded, state) = local::open_records(&files, console)?;
+            (loaded, Editor::File(state))
+        }
+        Target::Cluster(cluster) => {
+            let (loaded, editor) = cluster::open_records(&cluster, console).await?;
+            (loaded, Editor::Cluster(Box::new(editor)))
+        }
+    };
+    Ok(Records { recorded: loaded.records, unreadable: loaded.unreadable, editor })
 }
 
 fn diagnostic(unreadable: &Unreadable) -> Diagnostic {

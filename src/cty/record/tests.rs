@@ -1,5 +1,7 @@
 //! There and back.
 
+use std::collections::BTreeMap;
+
 use proptest::prelude::*;
 
 use super::*;

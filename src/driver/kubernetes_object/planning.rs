@@ -253,7 +253,7 @@ pub(crate) fn unknown_immutable(manifest: &Value, prior: &Value) -> Vec<Path> {
     };
     let paths = fields.iter().map(|names| names.iter().fold(Path::default(), |path, name| path.name(*name)));
     paths
-        .filter(|path| path.get(manifest).is_some_and(|value| value.has_unknown()))
+        .filter(|path| manifest.at(path).is_some_and(|value| value.has_unknown()))
         .map(|path| path.0.into_iter().fold(Path::default().name("manifest"), |path, segment| path.join(segment)))
         .collect()
 }

@@ -6,7 +6,7 @@ use super::{Draft, spec};
 use crate::api;
 use crate::load::expression::{Template, Variable};
 use crate::load::intern::Interner;
-use crate::load::publish::{NAME_HINT, Publication, is_subdomain, no_name, published_twice, reference_field};
+use crate::load::publication::{NAME_HINT, Publication, is_subdomain, no_name, published_twice, reference_field};
 use crate::load::tree::{Node, Tree};
 use crate::load::{Inputs, Reference};
 use crate::model::{DataKind, DataRef, Diagnostic, Diagnostics, Path, Reason};

@@ -4,21 +4,10 @@
 
 use std::sync::Arc;
 
-use super::{Problem, Scope, Variable, names};
-use crate::load::Choice;
+use super::names::{self, Named, Root};
+use super::{Choice, Problem, Scope, Variable};
 use crate::load::intern::Interner;
 use crate::model::{Address, InstanceKey, Number, Path, Segment, Value};
-
-/// Where a path begins.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Root {
-    /// An object.
-    Object(Address),
-    /// `ns`.
-    Namespace,
-    /// A variable of the place where the expression stands.
-    Variable(Variable),
-}
 
 /// A path that an expression reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,7 +49,13 @@ impl Access {
             segments.push(segment);
             rest = after;
         }
-        Some(names::resolve(name, segments, interner).transpose()?.map(|access| access.choosing_by(chosen)))
+        Some(Self::named(name, segments, interner).transpose()?.map(|access| access.choosing_by(chosen)))
+    }
+
+    /// The path `name` + `segments`. `Ok(None)`: it is no object but a literal or a type.
+    pub(super) fn named(name: &str, segments: Vec<Segment>, interner: &mut Interner) -> Result<Option<Self>, Problem> {
+        let named = names::resolve(name, segments, interner)?;
+        Ok(named.map(|Named { root, shown, segments }| Self { root, shown, chosen: None, segments: segments.into() }))
     }
 
     /// The path `each.key`, or another one of a variable of the instance, that chooses an instance.

@@ -4,7 +4,8 @@ use cel::common::types::CelOptional;
 use cel::common::value::Val;
 use cel::{Context, ExecutionError};
 
-use super::program::{How, Program, Slot};
+use super::program::Program;
+use super::slot::{How, Slot};
 use super::{Access, Part, Problem, Scope, budget, convert, functions};
 use crate::model::Value;
 use crate::model::unicode::normalized;

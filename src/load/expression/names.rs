@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use super::access::{Access, Root};
 use super::{Problem, Variable};
 use crate::load::intern::Interner;
 use crate::model::{Address, Segment};
@@ -38,6 +37,24 @@ const TYPES: &[&str] =
 /// Names that functions begin with.
 const NAMESPACES: &[&str] = &["base64", "json", "lists", "math", "optional", "strings"];
 
+/// Where a path begins.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Root {
+    /// An object.
+    Object(Address),
+    /// `ns`.
+    Namespace,
+    /// A variable of the place where the expression stands.
+    Variable(Variable),
+}
+
+/// What a path reads: where it begins, the beginning as it was written, and what follows it.
+pub(super) struct Named {
+    pub(super) root: Root,
+    pub(super) shown: Arc<str>,
+    pub(super) segments: Vec<Segment>,
+}
+
 /// Whether `name` is where functions such as `math.abs` live.
 pub(super) fn is_namespace(name: &str) -> bool {
     NAMESPACES.contains(&name)
@@ -64,7 +81,7 @@ pub(super) fn resolve(
     name: &str,
     mut segments: Vec<Segment>,
     interner: &mut Interner,
-) -> Result<Option<Access>, Problem> {
+) -> Result<Option<Named>, Problem> {
     let (root, shown) = match name {
         "ns" => (Root::Namespace, interner.get(name)),
         "resources" => {
@@ -104,7 +121,7 @@ pub(super) fn resolve(
         _ if is_reserved(name) => return Err(reserved(name)),
         _ => (Root::Object(Address::single(resource_name(name, interner)?)), interner.get(name)),
     };
-    Ok(Some(Access { root, shown, chosen: None, segments: segments.into() }))
+    Ok(Some(Named { root, shown, segments }))
 }
 
 /// Whether an expression can name it without quotes.

@@ -3,8 +3,8 @@
 use cel::common::ast::{Expr, IdedExpr};
 use cel::parser::{ParseErrors, PrattParser};
 
-use super::{Access, Problem, names, rewrite, scan};
-use crate::load::Choice;
+use super::slot::{How, Slot};
+use super::{Access, Choice, Problem, names, rewrite, scan};
 use crate::load::intern::Interner;
 
 /// The most that an expression may hold, in bytes: far more than a person writes, and few enough to parse at once.
@@ -22,35 +22,6 @@ pub(super) struct Program {
     pub(super) column: usize,
     pub(super) expression: Box<IdedExpr>,
     pub(super) slots: Box<[Slot]>,
-}
-
-/// A path that is read, standing for the variable `@` + its position.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Slot {
-    pub(super) access: Access,
-    pub(super) how: How,
-}
-
-/// What an expression asks of a path.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum How {
-    /// Its value.
-    Value,
-    /// How many there are in it, as `size(…)` does: its items may be unknown or sensitive.
-    Shape,
-    /// What a loop over it or `in` sees: the keys of a map, or a list with its items.
-    Keys,
-    /// `has(…)`: whether there is one.
-    Presence,
-    /// `….?name`: its value as an optional, which is none when nothing stands at that segment or behind it.
-    Optional(usize),
-}
-
-impl How {
-    /// Whether something of the value is read, and not only whether there is one.
-    pub(super) fn reads(self) -> bool {
-        matches!(self, Self::Value | Self::Shape | Self::Keys)
-    }
 }
 
 impl Program {

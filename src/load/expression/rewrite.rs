@@ -5,7 +5,7 @@
 
 use cel::common::ast::{CallExpr, EntryExpr, Expr, IdedExpr, ListExpr, LiteralValue, operators};
 
-use super::program::{How, Slot};
+use super::slot::{How, Slot};
 use super::{Access, Problem, budget, functions, names};
 use crate::load::intern::Interner;
 use crate::model::Segment;
@@ -88,7 +88,7 @@ impl Pass<'_> {
         let Some(ConstantPath { root, chosen, segments, how }) = self.constant_path(expression) else {
             return Ok(false);
         };
-        if let Some(access) = names::resolve(&root, segments, self.interner)? {
+        if let Some(access) = Access::named(&root, segments, self.interner)? {
             let access = access.choosing_by(chosen);
             let how = match how {
                 // The first segment behind `resources` and `data` is the object's name, which is always read.
@@ -245,7 +245,7 @@ impl Pass<'_> {
         let ConstantPath { root, chosen: None, segments, how: How::Value } = self.constant_path(key)? else {
             return None;
         };
-        names::resolve(&root, segments, self.interner).ok()?.filter(Access::is_of_instance)
+        Access::named(&root, segments, self.interner).ok()?.filter(Access::is_of_instance)
     }
 
     fn constant_key(&mut self, key: &IdedExpr) -> Option<Segment> {

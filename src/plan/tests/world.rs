@@ -472,7 +472,7 @@ fn resolve(value: &Value, scope: &dyn Scope, at: &Path) -> Result<Value, Diagnos
         }
         Value::String(text) if text.starts_with("${") => {
             let (target, path) = split(&text[2..text.len() - 1]);
-            let found = scope.object(&target).and_then(|object| path.get(&object));
+            let found = scope.object(&target).and_then(|object| object.at(&path));
             found.ok_or_else(|| {
                 let what = format!("`{text}` has no value");
                 vec![Diagnostic::general(Reason::InvalidExpression, what).at(at.clone())]

@@ -8,7 +8,8 @@ use super::{Entry, Index};
 use crate::api;
 use crate::load::expression::Scope;
 use crate::load::{
-    Config, Expansion, Family, Instance, Made, Provided, ProviderConfig, ProviderSpec, Unsettled, provider,
+    BUILT_IN, Config, Expansion, Family, Instance, Made, Own, Provided, ProviderConfig, ProviderSpec, Unsettled,
+    config_name,
 };
 use crate::model::{
     Address, Diagnostic, Diagnostics, InstanceKey, ProviderUse, Reading, Reason, Severity, Value, Version, of_name,
@@ -114,7 +115,7 @@ impl KnownProviders {
 
     /// The `ProviderConfig` of a Resource.
     pub(super) fn config_of(&self, instance: &Instance) -> Option<&Arc<ProviderConfig>> {
-        is_served(instance).then(|| self.get(&provider::config_name(instance)))?
+        is_served(instance).then(|| self.get(&config_name(instance)))?
     }
 
     /// Puts what is known into a configuration.
@@ -133,7 +134,7 @@ impl KnownProviders {
 
 /// Whether a provider serves the Resource, or would if it were there.
 fn is_served(instance: &Instance) -> bool {
-    instance.provider_config.is_some() || !provider::BUILT_IN.contains(&&*instance.type_name)
+    instance.provider_config.is_some() || !BUILT_IN.contains(&&*instance.type_name)
 }
 
 impl Index {
@@ -195,7 +196,7 @@ impl Index {
             }
         };
         for (name, entry) in self.entries.iter().filter(|(_, entry)| is_served(&entry.instance)) {
-            add(&provider::config_name(&entry.instance), name);
+            add(&config_name(&entry.instance), name);
         }
         for (address, stored) in &self.records {
             let record = &stored.record;
@@ -246,7 +247,7 @@ impl Index {
 
     /// What a `ProviderConfig` says has changed: all that it serves is looked at, and hangs on other objects than before.
     fn served_by(&mut self, name: &Arc<str>) {
-        for served in self.wake_served(|instance| *provider::config_name(instance) == **name) {
+        for served in self.wake_served(|instance| *config_name(instance) == **name) {
             self.relink(&served);
         }
     }
@@ -292,7 +293,9 @@ impl AsRecorded<'_> {
         };
         let within = self.within.iter().chain([name]).cloned().collect();
         let others = Self { index: self.index, readings: self.readings, within };
-        let Ok(Made::Members(members)) = repetition.evaluate(&shared, &others) else { return Value::Unknown };
+        let Ok(Made::Members(members)) = repetition.evaluate(&Own { instance: &shared, others: &others }) else {
+            return Value::Unknown;
+        };
         let instance = |key: InstanceKey| {
             let address = Address { name: name.clone(), key: key.clone() };
             (key, Some(self.value(&address).unwrap_or(Value::Unknown)))

@@ -5,7 +5,8 @@ use std::cmp::Ordering;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use super::{Decimal, Value};
+use super::Value;
+use crate::cty::Decimal;
 
 /// The elements of a set, in the order in which go-cty writes them, so that equal sets are equal lists.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
