@@ -28,7 +28,7 @@ pub use failure::Failure;
 pub use hooks::HookNote;
 pub use journal::{Journal, JournalError};
 pub use moves::{carry_out, conclude, prepare};
-pub use order::{Ended, Order};
+pub use order::Order;
 pub use places::{Place, Places};
 pub use progress::{Progress, ProgressKind, Summary};
 pub use publish::hand_over_copies;

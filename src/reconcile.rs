@@ -413,7 +413,7 @@ impl Reconciler {
             Happened::Retry => self.retry(),
             Happened::Planned(planned) => self.take_plan(*planned),
             Happened::PlanLost(names) => self.lost_plan(&names),
-            Happened::Worker(WorkerEvent::Ended(ended)) => self.schedule.ended(ended),
+            Happened::Worker(WorkerEvent::Ended(ended)) => self.schedule.ended(*ended),
             Happened::Worker(WorkerEvent::News(step, news)) => self.schedule.news(step, news),
             Happened::Recovered(recovered) => self.take_recovery(*recovered),
             Happened::Moved(moved) => self.take_moved(*moved),

@@ -22,7 +22,7 @@ use super::inputs::InputWatches;
 use super::status::Target;
 use super::world::Shared;
 use crate::driver::{ObjectWatcher, Watched};
-use crate::execute::{Order, Place, Places, ProgressKind, Wishes, Workers};
+use crate::execute::{Place, Places, ProgressKind, Wishes, Workers};
 use crate::model::{Address, ProviderUse, Step};
 use crate::reconcile::{Command, Gauges, Happened, Outside, Turn};
 
@@ -201,10 +201,9 @@ impl NamespaceTask {
             Command::Progress(step, kind) => self.count_end(&step, &kind),
             Command::CancelPlans => self.plannings = JoinSet::new(),
             Command::Execute(order) => {
-                if let Order::Start(input, _) = &order {
-                    self.running.insert(input.step().clone(), (Instant::now(), input.type_name().clone()));
-                    context.metrics.step_started();
-                }
+                let began = (Instant::now(), order.input.type_name().clone());
+                self.running.insert(order.input.step().clone(), began);
+                context.metrics.step_started();
                 self.workers.carry_out(order);
             }
             Command::Recover(stored) => drop(self.settling.spawn(recovery::recover(context, shared, stored))),

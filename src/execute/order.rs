@@ -1,34 +1,13 @@
-//! What passes between a schedule and the workers that carry it out.
+//! What a schedule orders, and workers carry out.
 
 use super::places::Place;
-use super::step::{StepEnd, StepInput};
-use crate::execute::JournalError;
-use crate::model::{Address, Stored};
+use super::step::StepInput;
 
-/// Something to be done.
+/// A step to start. Its end is answered by a [`StepEnd`](super::StepEnd).
 #[derive(Debug)]
-pub enum Order {
-    /// Start a step, which has its place.
-    Start(Box<StepInput>, Place),
-    /// Remove a record that holds nothing any more.
-    Sweep(Stored),
-}
-
-/// Something that was ordered has ended.
-#[derive(Debug)]
-pub enum Ended {
-    /// A step.
-    Step(Box<StepEnd>),
-    /// The removal of an empty record.
-    Swept(Address, Result<(), JournalError>),
-}
-
-impl Ended {
-    /// Whose step it was.
-    pub fn address(&self) -> &Address {
-        match self {
-            Self::Step(end) => &end.step.address,
-            Self::Swept(address, _) => address,
-        }
-    }
+pub struct Order {
+    /// The step, with all that it needs.
+    pub input: Box<StepInput>,
+    /// The place that it has among the calls.
+    pub place: Place,
 }

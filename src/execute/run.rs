@@ -39,7 +39,7 @@ impl Run {
                 return None;
             }
             match self.workers.next().await {
-                WorkerEvent::Ended(ended) => self.schedule.ended(ended),
+                WorkerEvent::Ended(end) => self.schedule.ended(*end),
                 WorkerEvent::News(step, news) => self.schedule.news(step, news),
                 WorkerEvent::PlaceFree => {}
             }

@@ -10,14 +10,14 @@ use petgraph::graph::NodeIndex;
 
 use self::batch::Batch;
 use super::failure::Failure;
-use super::order::{Ended, Order};
+use super::order::Order;
 use super::places::{Place, Places};
 use super::step::{Fate, StepEnd};
 use super::under_way::News;
 use crate::execute::ProgressKind;
 use crate::graph::{ActionGraph, Outcome};
-use crate::load::{Config, Expansion, Family, Instance};
-use crate::model::{Address, Diagnostic, Operation, Reading, Record, Recorded, RecordedObject, Step, Stored, Value};
+use crate::load::{Config, Instance};
+use crate::model::{Address, Diagnostic, Operation, Reading, Recorded, RecordedObject, Step, Value};
 use crate::plan::{Plan, RunningStep};
 
 /// Walks graphs. Several may be under way, of components that do not touch each other.
@@ -33,14 +33,11 @@ pub struct Schedule {
     /// Steps whose turn has come, waiting for a place or for another step of their object.
     ready: VecDeque<(u64, NodeIndex)>,
     running: BTreeMap<Step, Running>,
-    /// Records that are being removed, or are about to be.
-    sweeps: Vec<Stored>,
-    sweeping: usize,
     events: VecDeque<(Step, ProgressKind)>,
     /// Names of objects that a plan is being made for: none of their steps starts meanwhile.
     paused: BTreeSet<Arc<str>>,
     /// What has ended of these, and was not taken in.
-    held_back: Vec<Ended>,
+    held_back: Vec<StepEnd>,
     stopped: bool,
 }
 
@@ -166,7 +163,7 @@ impl Schedule {
 
     /// Whether nothing is running.
     pub fn nothing_runs(&self) -> bool {
-        self.running.is_empty() && self.sweeping == 0 && self.sweeps.is_empty()
+        self.running.is_empty()
     }
 
     /// Stands still for some objects, so that a plan that is made now can be adopted: no step of theirs starts, and what
@@ -199,9 +196,6 @@ impl Schedule {
             return Err(Stale);
         }
         self.drop_batches(&adoption.scope);
-        if !self.stopped {
-            self.sweep(&adoption.scope, &adoption.config);
-        }
         // What a data source gave before a change of what it depends on says nothing after it.
         for address in adoption.scope.iter().filter(|address| address.is_data()) {
             self.readings.remove(address);
@@ -237,8 +231,7 @@ impl Schedule {
     /// What can be started now. `stands` says of a Resource, by name, whether the wish that a plan was made for is still
     /// the newest one: what gives something up starts only then.
     pub fn orders(&mut self, places: &mut dyn Places, stands: &dyn Fn(&str, Option<u64>) -> bool) -> Vec<Order> {
-        let mut orders: Vec<Order> = std::mem::take(&mut self.sweeps).into_iter().map(Order::Sweep).collect();
-        self.sweeping += orders.len();
+        let mut orders = Vec::new();
         let mut waiting = VecDeque::new();
         let mut busy = self.running.values().filter(|running| !running.placeless).count();
         while busy < self.limit
@@ -287,7 +280,6 @@ impl Schedule {
     /// No step starts from now on, whatever is adopted later; those waiting are skipped. Running calls go on.
     pub fn stop(&mut self) {
         self.stopped = true;
-        self.sweeps.clear();
         let paused = std::mem::take(&mut self.paused);
         self.resume(&paused);
         let turn_came = std::mem::take(&mut self.ready);
@@ -327,25 +319,15 @@ impl Schedule {
         let running = Running { seen, batch: Some((id, node)), planned, recorded, placeless: false, only_follows };
         self.running.insert(step.clone(), running);
         self.push(step, ProgressKind::Started);
-        Some(Order::Start(Box::new(input), place))
+        Some(Order { input: Box::new(input), place })
     }
 
-    /// Takes in that something has ended which was ordered.
-    pub fn ended(&mut self, ended: Ended) {
-        if self.paused.contains(&ended.address().name) {
-            return self.held_back.push(ended);
+    /// Takes in that a step has ended.
+    pub fn ended(&mut self, end: StepEnd) {
+        if self.paused.contains(&end.step.address.name) {
+            return self.held_back.push(end);
         }
-        match ended {
-            Ended::Step(end) => self.finish(*end),
-            Ended::Swept(address, swept) => {
-                self.sweeping -= 1;
-                match swept {
-                    Ok(()) => drop(self.records.remove(&address)),
-                    // An empty record that could not be removed does no harm; the next plan tries again.
-                    Err(error) => tracing::warn!(%address, %error, "an empty record could not be removed"),
-                }
-            }
-        }
+        self.finish(end);
     }
 
     /// Takes in what a step reports before it ends.
@@ -425,28 +407,6 @@ impl Schedule {
     fn push(&mut self, step: Step, kind: ProgressKind) {
         self.events.push_back((step, kind));
     }
-
-    /// Removes records that hold nothing any more and that nobody wants: a first create that failed, or a
-    /// replacement whose new object never came, before their Resource went.
-    fn sweep(&mut self, scope: &BTreeSet<Address>, config: &Config) {
-        for address in scope {
-            let Some(base) = self.records.get(address) else { continue };
-            let record = &base.record;
-            // Of a family whose instances are not known, any may be wanted.
-            let unclear =
-                |family: &Arc<Family>| family.shared.is_wanted() && !matches!(family.expansion, Expansion::Known(_));
-            let wanted = config.instances.get(address).is_some_and(|instance| instance.is_wanted())
-                || config.families.get(&address.name).is_some_and(unclear);
-            if wanted || !is_empty(record) || self.is_running(address) {
-                continue;
-            }
-            self.sweeps.push(base.clone());
-        }
-    }
-}
-
-fn is_empty(record: &Record) -> bool {
-    !record.has_objects() && record.intent.is_none()
 }
 
 /// The instance of an address, when its Resource exists.

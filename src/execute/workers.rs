@@ -8,20 +8,19 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinSet;
 
 use super::failure::Failure;
-use super::order::{Ended, Order};
+use super::order::Order;
 use super::places::{Full, Place, Places};
-use super::publish;
-use super::step::{Fate, StepEnd, StepInput, StepTask};
+use super::step::{Fate, StepEnd, StepTask};
 use super::under_way::News;
 use crate::driver::Warnings;
-use crate::execute::{Engine, JournalError, Wishes};
-use crate::model::{ProviderUse, Step, Stored};
+use crate::execute::{Engine, Wishes};
+use crate::model::{ProviderUse, Step};
 
 /// Something that happened to what was ordered.
 #[derive(Debug)]
 pub enum WorkerEvent {
-    /// What was ordered has ended.
-    Ended(Ended),
+    /// A step has ended.
+    Ended(Box<StepEnd>),
     /// A step goes on and has something to say.
     News(Step, News),
     /// A place is free in a pool that was full.
@@ -32,7 +31,7 @@ pub enum WorkerEvent {
 pub struct Workers {
     engine: Arc<Engine>,
     wishes: Wishes,
-    tasks: JoinSet<Ended>,
+    tasks: JoinSet<StepEnd>,
     news: UnboundedReceiver<(Step, News)>,
     to_us: UnboundedSender<(Step, News)>,
     full: Full,
@@ -52,10 +51,30 @@ impl Workers {
 
     /// Begins to carry out an order.
     pub fn carry_out(&mut self, order: Order) {
-        match order {
-            Order::Start(input, place) => self.start(*input, place),
-            Order::Sweep(base) => drop(self.tasks.spawn(sweep(Arc::clone(&self.engine), base))),
-        }
+        let Order { input, place } = order;
+        let step = input.step.clone();
+        let attendance = self.engine.under_way.begin(&input.namespace, &step, self.to_us.clone(), place);
+        let task = StepTask {
+            engine: Arc::clone(&self.engine),
+            wishes: self.wishes.clone(),
+            input: *input,
+            notes: std::sync::Mutex::default(),
+            warnings: Warnings::default(),
+        };
+        self.tasks.spawn(async move {
+            let end = AssertUnwindSafe(task.run()).catch_unwind().await;
+            // A panic leaves the intent open, so the object is held until recovery has settled it.
+            let end = end.unwrap_or_else(|_| StepEnd {
+                step,
+                fate: Fate::Untouched,
+                failure: Some(Failure::internal("the step panicked; its outcome is settled by recovery")),
+                notes: Vec::new(),
+                warnings: Vec::new(),
+            });
+            // The places are given back here, not when the end is taken: whoever takes it may be planning, and wait for one.
+            drop(attendance);
+            end
+        });
     }
 
     /// Whether nothing runs, and nothing waits for a place.
@@ -69,7 +88,7 @@ impl Workers {
             // In this order, so that the same run goes the same way each time.
             biased;
             Some(ended) = self.tasks.join_next() => match ended {
-                Ok(ended) => WorkerEvent::Ended(ended),
+                Ok(end) => WorkerEvent::Ended(Box::new(end)),
                 // Tasks catch their panics, and only the end of the process aborts them.
                 Err(error) => {
                     tracing::error!(%error, "a task of a run was lost");
@@ -97,54 +116,10 @@ impl Workers {
     pub fn forget_full(&mut self) {
         self.full.clear();
     }
-
-    fn start(&mut self, input: StepInput, place: Place) {
-        let step = input.step.clone();
-        let attendance = self.engine.under_way.begin(&input.namespace, &step, self.to_us.clone(), place);
-        let task = StepTask {
-            engine: Arc::clone(&self.engine),
-            wishes: self.wishes.clone(),
-            input,
-            notes: std::sync::Mutex::default(),
-            warnings: Warnings::default(),
-        };
-        self.tasks.spawn(async move {
-            let end = AssertUnwindSafe(task.run()).catch_unwind().await;
-            // A panic leaves the intent open, so the object is held until recovery has settled it.
-            let end = end.unwrap_or_else(|_| StepEnd {
-                step,
-                fate: Fate::Untouched,
-                failure: Some(Failure::internal("the step panicked; its outcome is settled by recovery")),
-                notes: Vec::new(),
-                warnings: Vec::new(),
-            });
-            // The places are given back here, not when the end is taken: whoever takes it may be planning, and wait for one.
-            drop(attendance);
-            Ended::Step(Box::new(end))
-        });
-    }
 }
 
 impl Places for Workers {
     fn take(&mut self, type_name: &str, provider: Option<&ProviderUse>) -> Option<Place> {
         self.full.take(self.engine.slots(type_name, provider))
     }
-}
-
-/// Removes a record that holds nothing any more and that is not wanted: a first create that failed, or a replacement whose
-/// new object never came, before their Resource went.
-async fn sweep(engine: Arc<Engine>, base: Stored) -> Ended {
-    let (mut record, address) = (base.record.as_ref().clone(), base.record.address.clone());
-    let removed = async {
-        match publish::remove_all(&engine, &mut record).await {
-            Ok(()) => engine.journal.erase(base).await,
-            Err(Failure { message, .. }) => Err(JournalError::Unavailable { address: address.clone(), message }),
-        }
-    };
-    let swept = AssertUnwindSafe(removed).catch_unwind().await;
-    let panicked = |_| {
-        let message = "removing it failed by a fault of Purlin".to_owned();
-        Err(JournalError::Unavailable { address: address.clone(), message })
-    };
-    Ended::Swept(address.clone(), swept.unwrap_or_else(panicked))
 }

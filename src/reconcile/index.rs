@@ -535,7 +535,11 @@ impl Index {
         let before = self.records.insert(stored.record.address.clone(), stored).map(|before| used_names(&before));
         // One record of a thousand of a family costs no look at all the others, as long as it adds nothing but links.
         match before {
-            Some(before) if !before.is_subset(&used) => self.relink(&name),
+            Some(before) if !before.is_subset(&used) => {
+                // What it used may have been create-before-destroy because of it.
+                self.woken.extend(before.difference(&used).cloned());
+                self.relink(&name);
+            }
             _ => self.links.add(&name, used),
         }
         self.sort_out(&name);

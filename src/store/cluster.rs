@@ -89,7 +89,7 @@ impl ClusterJournal {
         let trouble = "the API server has not answered".to_owned();
         lock(&self.unstored).insert(whose.clone(), Unstored { record: record.clone(), trouble });
         loop {
-            let refusal = match self.secrets.replace(record, base, Patience::UntilStopped).await {
+            let refusal = match self.write_result(record, base).await {
                 Err(Failure::Refused(message) | Failure::Unprocessable(message)) => message,
                 // It stays what is lost.
                 Err(Failure::Unavailable(message)) => return Err(Failure::Unavailable(message)),
@@ -108,6 +108,20 @@ impl ClusterJournal {
             if !self.secrets.caller().pause().await {
                 return Err(Failure::Unavailable(refusal));
             }
+        }
+    }
+
+    /// One attempt. A record that was removed beside Purlin is made again, since the object exists; one that was damaged may be
+    /// repaired, and holds the intent then.
+    async fn write_result(&self, record: &Record, base: &Stored) -> Result<Version, Failure> {
+        match self.secrets.replace(record, base, Patience::UntilStopped).await {
+            Err(Failure::Conflict) => {}
+            other => return other,
+        }
+        match self.secrets.get(&record.namespace, &record.address, Patience::UntilStopped).await? {
+            None if record.has_objects() => self.secrets.put(record, None, Patience::UntilStopped).await,
+            Some(Err(unreadable)) => Err(Failure::Refused(unreadable.message)),
+            _ => Err(Failure::Conflict),
         }
     }
 

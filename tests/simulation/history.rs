@@ -204,7 +204,9 @@ impl History {
             let resource = |record: &Record| {
                 server.object("purlin.dev", "resources", &record.namespace, &record.address.name).is_some()
             };
-            let abandoned: Vec<Record> = records.into_iter().filter(|record| !resource(record)).collect();
+            // What a call may still be made for stays: `state rm` asks for `--force` there.
+            let is_abandoned = |record: &Record| !resource(record) && record.intent.is_none();
+            let abandoned: Vec<Record> = records.into_iter().filter(is_abandoned).collect();
             for record in abandoned {
                 self.around.judge.note(&format!("user removes the abandoned record of {}", record.address));
                 let address = record.address.to_string();

@@ -41,6 +41,7 @@ fn shows_tape() -> bool {
 /// Prints the tape of a short history that fails as the one of this seed does.
 fn show_shortened(seed: u64) {
     let course = Course::of(seed).shortened(|course| history::play(course).objection.is_some());
+    eprintln!("the shortened history:");
     history::play(&course).tape.iter().for_each(|line| eprintln!("{line}"));
     eprintln!("shortened from {} acts (`WHOLE=1` shows all): {course}", Course::of(seed).acts.len());
 }

@@ -55,11 +55,12 @@ pub(super) async fn forget(task: &StepTask) -> Result<Fate, Unfinished> {
         return Err(Unfinished::withdrawn(None));
     }
     let mut record = stored.record.as_ref().clone();
-    if chosen(&record, removed.deposed).is_err() {
-        // As after a first create that failed: there is no object, and the run sweeps the record.
+    // After a first create that failed there is none.
+    if chosen(&record, removed.deposed).is_ok() {
+        drop_object(&mut record, removed);
+    } else if record.has_objects() {
         return Ok(Fate::Untouched);
     }
-    drop_object(&mut record, removed);
     finish_removal(&task.engine, stored, record, removed).await
 }
 
