@@ -113,10 +113,10 @@ impl Reconciler {
         }
     }
 
-    /// Tries all that waits after a failure again.
-    pub(super) fn retry(&mut self) {
+    /// Tries what waits after a failure again, as far as `which` says so.
+    pub(super) fn retry(&mut self, which: impl Fn(&Tracked) -> bool) {
         let mut names = BTreeSet::new();
-        for (address, tracked) in self.objects.all_mut() {
+        for (address, tracked) in self.objects.all_mut().filter(|(_, tracked)| which(tracked)) {
             if tracked.hold.take().is_some() || tracked.failures > 0 {
                 tracked.failures = 0;
                 names.insert(address.name.clone());
