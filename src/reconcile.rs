@@ -53,7 +53,7 @@ use std::sync::Arc;
 use crate::api::{ProviderConfigStatus, ResourceStatus};
 use crate::execute::{Order, Places, ProgressKind, Schedule, WorkerEvent, Workers};
 use crate::load::Instance;
-use crate::model::{Address, ProviderUse, Recorded, RecordedObject, Step, Stored, of_name};
+use crate::model::{Address, ProviderUse, Reason, Recorded, RecordedObject, Step, Stored, of_name};
 use crate::plan::Plan;
 
 use self::index::{Event, Index, InputKey, SettingsView};
@@ -410,7 +410,7 @@ impl Reconciler {
             Happened::StoodDown => self.stop(State::StandingDown),
             Happened::Stopping => self.stop(State::Stopping),
             Happened::Due(objects) => self.read_now(objects),
-            Happened::Retry => self.retry(),
+            Happened::Retry => self.retry(|_| true),
             Happened::Planned(planned) => self.take_plan(*planned),
             Happened::PlanLost(names) => self.lost_plan(&names),
             Happened::Worker(WorkerEvent::Ended(ended)) => self.schedule.ended(*ended),
@@ -463,6 +463,10 @@ impl Reconciler {
     /// What the index has found to be looked at.
     fn take_woken(&mut self) {
         self.resources.changed.extend(self.index.take_restated());
+        if self.index.take_emptied() {
+            // What was forbidden may be known to be gone by now.
+            self.retry(|tracked| tracked.held_for() == Some(Reason::Forbidden));
+        }
         let (names, foreign) = self.index.take_woken();
         for (address, gone) in self.index.take_noticed() {
             self.notice(&address, gone);

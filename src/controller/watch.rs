@@ -370,7 +370,8 @@ fn describe(namespace: &PartialObjectMeta<Namespace>) -> Event {
         ("labels", texts(namespace.labels())),
         ("annotations", texts(namespace.annotations())),
     ]);
-    Event::Namespace { value, terminating: namespace.metadata.deletion_timestamp.is_some() }
+    let metadata = &namespace.metadata;
+    Event::Namespace { value, terminating: metadata.deletion_timestamp.as_ref().map(|_| version(metadata)) }
 }
 
 #[cfg(test)]

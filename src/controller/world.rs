@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 use tokio::sync::{Notify, mpsc};
 
 use crate::load::ProviderSpec;
-use crate::model::{InstanceKey, Value};
+use crate::model::{InstanceKey, Value, Version};
 use crate::process::{Random, lock};
 use crate::reconcile::index::{Event, Index, Providers};
 use crate::reconcile::{Policy, Reconciler};
@@ -69,8 +69,8 @@ struct Known {
     open: BTreeMap<Arc<str>, Arc<Shared>>,
     /// How many were opened so far.
     opened: u64,
-    /// `ns` of expressions and whether it is terminating, also of namespaces without any Resource.
-    namespaces: BTreeMap<Arc<str>, (Value, bool)>,
+    /// `ns` of expressions and whether it is being deleted, at which version, also of namespaces without any Resource.
+    namespaces: BTreeMap<Arc<str>, (Value, Option<Version>)>,
     /// All Providers of the cluster.
     providers: Providers,
 }
@@ -200,7 +200,7 @@ impl ResourceView for World {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Address, Reason, Version};
+    use crate::model::{Address, Reason};
     use crate::plan::Held;
     use crate::process::SystemRandom;
 
@@ -209,7 +209,7 @@ mod tests {
         let (world, mut opened) = World::new(1, Arc::new(SystemRandom));
         let shop: Arc<str> = "shop".into();
         let value = Value::map([("name", Value::from("shop"))]);
-        world.apply(&shop, Event::Namespace { value, terminating: true });
+        world.apply(&shop, Event::Namespace { value, terminating: Some(Version(1)) });
         world.apply(&shop, Event::ResourceDeleted("a".into()));
         assert!(opened.try_recv().is_err());
         let held = Held { reason: Reason::RecordUnreadable, message: "damaged".into() };

@@ -16,6 +16,7 @@ mod discovery;
 pub(super) mod follow;
 pub mod kstatus;
 mod manifest;
+mod namespace;
 mod object;
 mod patch;
 mod planning;
@@ -83,7 +84,7 @@ pub struct KubernetesObject {
 
 impl KubernetesObject {
     /// For a controller: acts as the service account of each Resource, by impersonation, and never as itself but
-    /// for discovery and the UID of `kube-system`.
+    /// for discovery, the UID of `kube-system`, and what is left in a namespace that is being deleted.
     pub fn impersonating(client: kube::Client, scope: OwnerScope, clock: Arc<dyn Clock>) -> Self {
         Self::new(Connection::Ready(client), scope, true, clock)
     }

@@ -21,6 +21,8 @@ use crate::plan::{GONE_ELSEWHERE, Held};
 
 /// How soon recovery is tried again after a call of it failed.
 const TRY_AGAIN: Duration = Duration::from_secs(5);
+/// The same when it was forbidden: somebody has to give a right first.
+const TRY_AGAIN_FORBIDDEN: Duration = Duration::from_mins(1);
 
 /// What is known about the holder of an open intent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,8 +53,6 @@ enum Meaning {
     Busy(Timestamp),
     /// No call was made: the record proves it, or this process knows it of its own.
     NeverCalled,
-    /// A create of an object that nobody wants now; it waits for its Resource to come back.
-    Unwanted,
     /// A create: the same call again finishes it.
     Repeat,
     /// A create: the driver is asked for what was made.
@@ -87,11 +87,10 @@ fn meaning(
     match intent.operation {
         Operation::Create if record.current.is_some() => Meaning::HooksCut,
         Operation::Create if is_unclaimed_first_create(record, intent, instance) => Meaning::NeverCalled,
-        Operation::Create if instance.is_none() && !record.uid.is_empty() => Meaning::Unwanted,
         Operation::Create => match create_recovery {
-            CreateRecovery::Repeat => Meaning::Repeat,
-            CreateRecovery::Find => Meaning::Find,
             CreateRecovery::Unknown => Meaning::AskPerson,
+            CreateRecovery::Repeat if !has_lost_its_resource(record, instance) => Meaning::Repeat,
+            CreateRecovery::Repeat | CreateRecovery::Find => Meaning::Find,
         },
         Operation::Destroy if finishes => Meaning::FinishDestroy,
         Operation::Destroy => Meaning::ReadDestroyed,
@@ -111,6 +110,13 @@ fn is_unclaimed_first_create(record: &Record, intent: &Intent, instance: Option<
             && instance.record_annotation != instance.uid
     };
     !record.has_objects() && intent.epoch == 1 && instance.is_some_and(unclaimed)
+}
+
+/// Whether the Resource of a record is gone: either it never had our marks, and no call was made, or somebody has taken
+/// them off by force. So nothing is made for it any more, and what was made is looked for. Locally an object goes with its
+/// manifest.
+fn has_lost_its_resource(record: &Record, instance: Option<&Instance>) -> bool {
+    instance.is_none() && !record.uid.is_empty()
 }
 
 /// Settles the open intent of a record. Calls the driver when needed, and writes the outcome. Gives what the driver has
@@ -181,11 +187,6 @@ impl Attempt<'_> {
                 Recovery::Held(Held { reason: Reason::OperationInProgress, message }, Some(until))
             }
             Meaning::NeverCalled => self.take_back().await,
-            Meaning::Unwanted => {
-                let message =
-                    "its creation was cut off and its Resource is gone; it is settled when the Resource is back";
-                Recovery::Held(Held { reason: Reason::Abandoned, message: message.into() }, None)
-            }
             Meaning::Repeat => self.repeat_create().await,
             Meaning::Find => self.find_created().await,
             Meaning::AskPerson => self.ask_person().await,
@@ -208,12 +209,20 @@ impl Attempt<'_> {
         Secrets::of(planned.chain(objects.map(|object| &object.value)).chain(self.read()))
     }
 
+    fn has_lost_its_resource(&self) -> bool {
+        has_lost_its_resource(&self.stored.record, self.instance)
+    }
+
     /// The record as it was before the intent: of a first create there was none.
     async fn take_back(&self) -> Recovery {
         if self.stored.record.has_objects() || self.intent.epoch > 1 {
             return self.restore(self.stored).await;
         }
-        match self.engine.journal.erase(self.stored.clone()).await {
+        self.erase(self.stored).await
+    }
+
+    async fn erase(&self, before: &Stored) -> Recovery {
+        match self.engine.journal.erase(before.clone()).await {
             Ok(()) => Recovery::Erased,
             Err(error) => self.later(&error.into()),
         }
@@ -272,10 +281,19 @@ impl Attempt<'_> {
     async fn ask_person(&self) -> Recovery {
         let import = self.instance.and_then(|instance| instance.import.as_ref());
         let (Some(import), Some(planned)) = (import, &self.intent.planned) else {
-            let message = "a creation was cut off and nobody can tell whether an object was made (hint: set \
-                           spec.import.id to the object's id to adopt it, or declare that it never happened with \
-                           `purlin state rm --force`)";
-            return Recovery::Held(Held { reason: Reason::CreateOutcomeUnknown, message: message.into() }, None);
+            let message = match self.has_lost_its_resource() {
+                true => format!(
+                    "a creation was cut off, its Resource is gone, and it cannot be told whether an object was made \
+                     (hint: apply the Resource again, with spec.import.id if there is an object, or declare that there \
+                     is none with `purlin state rm {} --force`)",
+                    self.stored.record.address
+                ),
+                false => "a creation was cut off and nobody can tell whether an object was made (hint: set \
+                          spec.import.id to the object's id to adopt it, or declare that it never happened with \
+                          `purlin state rm --force`)"
+                    .to_owned(),
+            };
+            return Recovery::Held(Held { reason: Reason::CreateOutcomeUnknown, message }, None);
         };
         let context = self.context(&planned.recorded, self.timeouts().read);
         match super::asking::found(self.driver, &context, import).await {
@@ -290,7 +308,14 @@ impl Attempt<'_> {
 
     /// What was found is the new object. Otherwise none was made, and what was deposed for it is current again.
     async fn adopt_or_restore(&self, before: &Stored, object: Option<ObjectState>) -> Recovery {
-        let Some(object) = object else { return self.restore(before).await };
+        let Some(object) = object else {
+            let rest = super::step::without_intent(&before.record);
+            let is_empty = !rest.has_objects() && rest.published.is_empty();
+            return match is_empty && self.has_lost_its_resource() {
+                true => self.erase(before).await,
+                false => self.restore(before).await,
+            };
+        };
         // It is what somebody names or a driver finds, and not what a call has promised: the next plan compares it.
         self.settle(before, ApplyResponse { object: Some(object), found: true, ..ApplyResponse::default() }).await
     }
@@ -459,7 +484,8 @@ impl Attempt<'_> {
             self.intent.operation.as_str(),
             failure.message
         );
-        let again = failure.retryable.then(|| after(self.engine.clock.now(), TRY_AGAIN));
+        let pause = if failure.reason == Reason::Forbidden { TRY_AGAIN_FORBIDDEN } else { TRY_AGAIN };
+        let again = failure.retryable.then(|| after(self.engine.clock.now(), pause));
         Recovery::Held(Held { reason: failure.reason, message }, again)
     }
 

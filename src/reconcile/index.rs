@@ -118,8 +118,8 @@ pub enum Event {
     Namespace {
         /// `ns` of expressions.
         value: Value,
-        /// Whether it is being deleted.
-        terminating: bool,
+        /// When it is being deleted: the version of it, which tells more and more of what is left in it.
+        terminating: Option<Version>,
     },
 }
 
@@ -136,7 +136,9 @@ struct Entry {
 pub struct Index {
     namespace: Arc<str>,
     value: Value,
-    terminating: bool,
+    terminating: Option<Version>,
+    /// It is being deleted, and something of it is gone since the last look.
+    is_emptied: bool,
     /// Why what is wanted is known in part only.
     incomplete: Diagnostics,
     /// Counts the changes of the namespace, which any expression may read.
@@ -192,7 +194,12 @@ impl Index {
 
     /// Whether the namespace is being deleted.
     pub fn is_terminating(&self) -> bool {
-        self.terminating
+        self.terminating.is_some()
+    }
+
+    /// Whether the namespace is being deleted, and has told since the last call that it is emptied further.
+    pub fn take_emptied(&mut self) -> bool {
+        std::mem::take(&mut self.is_emptied)
     }
 
     /// Whether there is neither a Resource nor a record, nor a `ProviderConfig`.
@@ -519,12 +526,13 @@ impl Index {
         }
     }
 
-    fn namespace_changed(&mut self, value: Value, terminating: bool) {
-        if (&self.value, self.terminating) == (&value, terminating) {
+    fn namespace_changed(&mut self, value: Value, terminating: Option<Version>) {
+        let before = std::mem::replace(&mut self.terminating, terminating);
+        if (&self.value, before.is_some()) == (&value, terminating.is_some()) {
+            self.is_emptied |= before != terminating;
             return;
         }
         self.value = value;
-        self.terminating = terminating;
         self.namespace_version += 1;
         self.wake_all();
     }

@@ -113,10 +113,10 @@ impl Reconciler {
         }
     }
 
-    /// Tries all that waits after a failure again.
-    pub(super) fn retry(&mut self) {
+    /// Tries what waits after a failure again, as far as `which` says so.
+    pub(super) fn retry(&mut self, which: impl Fn(&Tracked) -> bool) {
         let mut names = BTreeSet::new();
-        for (address, tracked) in self.objects.all_mut() {
+        for (address, tracked) in self.objects.all_mut().filter(|(_, tracked)| which(tracked)) {
             if tracked.hold.take().is_some() || tracked.failures > 0 {
                 tracked.failures = 0;
                 names.insert(address.name.clone());
@@ -191,14 +191,20 @@ impl Reconciler {
     /// A record without a Resource: the object is left alone until a Resource of its name and type comes.
     fn report_abandoned(&mut self, address: &Address, busy: bool) {
         let open = self.objects.get(address).is_some_and(Tracked::is_open);
-        if busy || open || !self.objects.abandoned.insert(address.clone()) {
+        let hold = self.objects.get(address).and_then(|tracked| tracked.hold.clone());
+        // An operation that is settled at a later time says then what there is.
+        let is_settled_later = hold.as_ref().is_some_and(|hold| hold.until.is_some());
+        if busy || open || is_settled_later || !self.objects.abandoned.insert(address.clone()) {
             return;
         }
         let namespace = self.namespace();
-        let note = format!(
-            "{namespace}/{address} has a record and no Resource; its object is left alone (hint: apply the Resource \
-             again to adopt it, or drop the record with `purlin state rm`)"
-        );
+        let note = match hold {
+            Some(hold) => format!("{namespace}/{address} has a record and no Resource: {}", hold.held.message),
+            None => format!(
+                "{namespace}/{address} has a record and no Resource; its object is left alone (hint: apply the Resource \
+                 again to adopt it, or drop the record with `purlin state rm {address}`)"
+            ),
+        };
         let note = Note { warning: true, reason: "Abandoned", action: "Plan", note };
         // It is reported where the record is, which does not terminate with the namespace.
         self.commands.push(Command::Report { about: About::Record(address.clone()), note, terminating: false });

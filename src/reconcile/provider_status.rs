@@ -81,11 +81,19 @@ fn still_used(view: &SettingsView) -> String {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
-    format!(
+    let mut text = format!(
         "still used by {}{more} (hint: delete them as well, or let them use another ProviderConfig; it goes with the last \
          of them)",
         named.join(", ")
-    )
+    );
+    for (address, is_open) in view.abandoned.iter().take(NAMED) {
+        let force = if *is_open { " --force" } else { "" };
+        text.push_str(&format!(
+            "; of `{address}` there is only a record and no Resource (hint: apply the Resource again, or forget the \
+             record with `purlin state rm {address}{force}`)"
+        ));
+    }
+    text
 }
 
 /// What is to be told of the way from one status to the next.
@@ -116,10 +124,11 @@ fn bounded(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
     use std::sync::Arc;
 
     use super::*;
-    use crate::model::{ProviderUse, Version};
+    use crate::model::{Address, ProviderUse, Version};
     use crate::reconcile::index::SettingsMeta;
 
     fn view(settled: bool, deleting: bool, users: usize) -> SettingsView {
@@ -137,6 +146,7 @@ mod tests {
             }),
             settled: if settled { Ok(used) } else { Err((Reason::InputNotFound, "no Secret".into())) },
             users: (0..users).map(|number| format!("user-{number}").into()).collect(),
+            abandoned: BTreeMap::new(),
         }
     }
 
@@ -173,6 +183,17 @@ mod tests {
             "DeletionBlocked True StillUsed: still used by `user-0`, `user-1`, `user-2`, `user-3`, `user-4` and 2 more"
         ));
         assert_eq!(told(&view(true, true, 0), &Trial::Open).len(), 2);
+    }
+
+    #[test]
+    fn a_record_without_a_resource_is_named_with_the_way_out() {
+        let abandoned = [("user-0", true), ("user-1", false)].map(|(name, open)| (Address::single(name), open));
+        let view = SettingsView { abandoned: BTreeMap::from(abandoned), ..view(true, true, 3) };
+        let blocked = told(&view, &Trial::Open).pop().unwrap();
+        let ends = "; of `user-0` there is only a record and no Resource (hint: apply the Resource again, or forget the \
+                    record with `purlin state rm user-0 --force`); of `user-1` there is only a record and no Resource (hint: \
+                    apply the Resource again, or forget the record with `purlin state rm user-1`)";
+        assert!(blocked.ends_with(ends), "{blocked}");
     }
 
     #[test]

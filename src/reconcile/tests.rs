@@ -316,25 +316,42 @@ fn cut_update(address: &Address) -> Record {
     record
 }
 
-#[tokio::test]
-async fn a_recovery_that_could_not_end_is_tried_again() {
-    let mut bench = Bench::new();
+/// An update of `a` was cut, and the object cannot be read at first: `transient`, `forbidden`.
+async fn cut_and_unreadable(bench: &mut Bench, kind: &str) -> Address {
     let address = Address::single("a");
     bench.world.put("it", &Value::map([("value", Value::from(1))]));
-    bench.world.script(Line {
-        on: "a".to_owned(),
-        operation: Operation::Read,
-        answers: vec![Answer::Fail {
-            kind: serde_json::from_str("\"transient\"").unwrap(),
-            message: "not now".to_owned(),
-        }],
-    });
+    let kind = serde_json::from_value(kind.into()).unwrap();
+    let answers = vec![Answer::Fail { kind, message: "not now".to_owned() }];
+    bench.world.script(Line { on: "a".to_owned(), operation: Operation::Read, answers });
     let record = Arc::new(cut_update(&address));
     let version = bench.engine.journal.intend(record.clone(), None).await.unwrap();
     bench.observe(thing("a", 1), 1);
     bench.reconciler.observe(Event::RecordApplied(Stored { record, version }));
     bench.react(Happened::Begun);
     bench.settle(Duration::from_millis(100)).await;
+    address
+}
+
+#[tokio::test]
+async fn what_is_forbidden_in_a_namespace_that_goes_is_tried_again_when_less_is_left_of_it() {
+    let mut bench = Bench::new();
+    let told = |version| Event::Namespace { value: Value::Null, terminating: Some(Version(version)) };
+    bench.reconciler.observe(told(1));
+    let address = cut_and_unreadable(&mut bench, "forbidden").await;
+    let recoveries = |bench: &Bench| bench.tape.iter().filter(|line| line.contains("recover a")).count();
+    bench.settle(MINUTE / 2).await;
+    assert_eq!(recoveries(&bench), 1, "not again and again: {:?}", bench.tape);
+    bench.reconciler.observe(told(2));
+    bench.react(Happened::Nothing);
+    bench.settle(MINUTE / 2).await;
+    assert!(bench.reconciler.records().get(&address).is_none_or(|stored| stored.record.intent.is_none()));
+    assert_eq!(recoveries(&bench), 2, "{:?}", bench.tape);
+}
+
+#[tokio::test]
+async fn a_recovery_that_could_not_end_is_tried_again() {
+    let mut bench = Bench::new();
+    let address = cut_and_unreadable(&mut bench, "transient").await;
     assert!(bench.reconciler.records()[&address].record.intent.is_some(), "the first attempt could not read it");
     bench.settle(MINUTE).await;
     assert!(bench.reconciler.records()[&address].record.intent.is_none());

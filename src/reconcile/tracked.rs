@@ -184,9 +184,13 @@ impl Tracked {
 
     /// Whether one of its conditions did not hold when it was last looked at.
     pub(super) fn is_doubted(&self) -> bool {
+        matches!(self.held_for(), Some(Reason::PreconditionFailed | Reason::PostconditionFailed))
+    }
+
+    /// Why nothing is done about it, if something keeps it back.
+    pub(super) fn held_for(&self) -> Option<Reason> {
         let blocked = self.change.as_ref().and_then(|change| change.blocked);
-        let reason = self.hold.as_ref().map(|hold| hold.held.reason).or(blocked);
-        matches!(reason, Some(Reason::PreconditionFailed | Reason::PostconditionFailed))
+        self.hold.as_ref().map(|hold| hold.held.reason).or(blocked)
     }
 
     /// Lets go of the values of a plan that is carried out: what they became is in the record.

@@ -34,6 +34,7 @@ mod kubectl_provider;
 mod kubernetes_objects;
 mod lifecycle;
 mod moves;
+mod namespaces;
 mod provider_configs;
 mod providers;
 mod proxy;

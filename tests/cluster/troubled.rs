@@ -10,14 +10,14 @@ use crate::real_providers;
 
 /// A namespace with the provider `corner` under the settings `corner` and `calm`, which means two processes. Its objects
 /// are files in a folder that it may write.
-struct Bench {
-    ns: String,
+pub(crate) struct Bench {
+    pub(crate) ns: String,
     world: PathBuf,
     provider: String,
 }
 
 impl Bench {
-    fn new(name: &str) -> Self {
+    pub(crate) fn new(name: &str) -> Self {
         let bench = Self::without_files(name);
         plane().apply(&[], &bench.provider(&format!("files: {{ write: ['{}'] }}", bench.world.display())));
         bench
@@ -51,7 +51,7 @@ impl Bench {
         )
     }
 
-    fn trouble(&self, name: &str, config: &str, more: &str) {
+    pub(crate) fn trouble(&self, name: &str, config: &str, more: &str) {
         let text = format!(
             "apiVersion: purlin.dev/v1alpha1\nkind: Resource\nmetadata: {{ name: {name} }}\nspec:\n  \
              type: corner_trouble\n  config: {{ text: {name}, {config} }}\n  {more}\n"
@@ -66,7 +66,7 @@ impl Bench {
         own.map(|path| path.file_name().unwrap().to_str().unwrap().to_owned()).collect()
     }
 
-    fn at_work(&self) {
+    pub(crate) fn at_work(&self) {
         wait_until("the call has begun", LIMIT, || self.world.join("started").exists());
     }
 

@@ -70,7 +70,10 @@ fn way_out(reason: Reason) -> &'static str {
             "Add the policy that the message names to `spec.managementPolicies`, or correct the spec."
         }
         Reason::Suspended => "Set `spec.suspend: false` and remove the annotation `purlin.dev/paused`.",
-        Reason::Forbidden => "Give the service account that the message names a Role with the verbs it lacks.",
+        Reason::Forbidden => {
+            "Give the service account that the message names a Role with the verbs it lacks. In a namespace that is being \
+             deleted, see to what is left in it."
+        }
         Reason::SourceIncomplete => "Correct the file that cannot be read; orphans are destroyed only then.",
         Reason::CustomResourceDefinitionDeleted => {
             "`purlin state release --all` lets the Resources go and keeps the objects; installing again adopts them."

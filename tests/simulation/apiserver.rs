@@ -14,8 +14,7 @@
 //! - Custom objects are checked against their schema, but not against its rules in CEL; and all of an object is checked,
 //!   not only what an update changes.
 //! - There is no controller behind it but what a test calls: [`Server::tick_namespaces`], [`Server::tick_garbage`] and
-//!   [`Server::tick_definitions`]. Nothing makes Pods, nothing times out, a new namespace is empty, and one that ends has
-//!   no conditions that say so.
+//!   [`Server::tick_definitions`]. Nothing makes Pods, nothing times out, and a new namespace is empty.
 //! - Events of the old and of the new API are different objects.
 //! - Anybody may do anything but for what [`Access`] forbids; one may impersonate whom one likes.
 //! - What happened is forgotten only when a test says so ([`Server::compact`]).
@@ -51,6 +50,8 @@ mod patch;
 mod read;
 #[path = "apiserver/refusal.rs"]
 mod refusal;
+#[path = "apiserver/remaining.rs"]
+mod remaining;
 #[path = "apiserver/schema.rs"]
 mod schema;
 #[path = "apiserver/selectors.rs"]

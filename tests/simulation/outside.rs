@@ -5,12 +5,15 @@
 
 use std::collections::BTreeMap;
 use std::panic::resume_unwind;
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
 use purlin::driver::scripted::{Script, World};
-use purlin::driver::{ApplyRequest, ApplyResponse, CallContext, CreateRecovery, Driver, Expected, Scripted};
+use purlin::driver::{
+    ApplyRequest, ApplyResponse, CallContext, CreateRecovery, Driver, Expected, ObjectWatcher, Scripted,
+};
 use purlin::model::{
     Diagnostics, DriverError, ErrorKind, ObjectState, PlanRequest, PlanResponse, Provider, RecordedObject, Schema,
     Value,
@@ -99,7 +102,12 @@ pub(crate) struct Outside {
     cuts: Option<Arc<dyn Cuts>>,
     judge: Arc<Judge>,
     inside: Mutex<Inside>,
+    panics: AtomicU8,
 }
+
+/// A turn is to panic, and one has.
+const TO_PANIC: u8 = 1;
+const PANICKED: u8 = 2;
 
 struct Inside {
     seed: u64,
@@ -136,12 +144,22 @@ impl Outside {
         };
         let script: Script = serde_json::from_value(serde_json::json!({ "createRecovery": recovery })).unwrap();
         let inside = Inside { seed, asked: BTreeMap::new(), moods: Moods::default(), slowest: Duration::from_secs(20) };
-        Self { world: World::new(script), cuts: None, judge, inside: Mutex::new(inside) }
+        Self { world: World::new(script), cuts: None, judge, inside: Mutex::new(inside), panics: AtomicU8::new(0) }
     }
 
     /// The same, of which some calls are cut.
     pub(crate) fn cut_by(self, cuts: Arc<dyn Cuts>) -> Self {
         Self { cuts: Some(cuts), ..self }
+    }
+
+    /// The next turn of a reconciler that asks whether objects can be watched panics.
+    pub(crate) fn panic_next_turn(&self) {
+        self.panics.store(TO_PANIC, Ordering::Relaxed);
+    }
+
+    /// Whether it has.
+    pub(crate) fn has_panicked(&self) -> bool {
+        self.panics.load(Ordering::Relaxed) == PANICKED
     }
 
     /// From now on the service behaves so.
@@ -355,6 +373,14 @@ impl Driver for Line {
             self.outside.asked(&self.replica, "read_data", context).await?;
             self.scripted.read_data(context, config).await
         })
+    }
+
+    /// The one thing that a reconciler asks a driver for in its own turn.
+    fn watcher(&self) -> Option<&dyn ObjectWatcher> {
+        let panics = &self.outside.panics;
+        let now = panics.compare_exchange(TO_PANIC, PANICKED, Ordering::Relaxed, Ordering::Relaxed);
+        assert!(now.is_err(), "a fault of the reconciler");
+        None
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {

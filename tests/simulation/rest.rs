@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use purlin::model::{Address, Record};
+use purlin::driver::kubernetes_object::TYPE_NAME;
+use purlin::model::{Address, Record, Value as Plain};
 use purlin::store::Strings;
 use purlin::store::secrets::{Decoded, decode, record_name};
 use serde_json::{Value, json};
@@ -101,7 +102,7 @@ fn unfulfilled(around: &Surrounded, resource: &Value, records: &[Record]) -> Vec
     for record in own {
         let Some(current) = &record.current else { continue };
         let id = current.id().unwrap_or_default();
-        let Some(value) = around.outside.world.object(id) else {
+        let Some(value) = existing(around, record, id) else {
             missing.push(format!("{} is recorded as {id}, which does not exist", record.address));
             continue;
         };
@@ -124,6 +125,15 @@ fn unfulfilled(around: &Surrounded, resource: &Value, records: &[Record]) -> Vec
         missing.push(format!("{name} has {} of {count} objects", there.len()));
     }
     missing
+}
+
+/// The object of a record as it is now. Of one of the cluster only that it is there: its kind is known to the record alone.
+fn existing(around: &Surrounded, record: &Record, id: &str) -> Option<Plain> {
+    if &*record.type_name != TYPE_NAME {
+        return around.outside.world.object(id);
+    }
+    let is_there = around.cluster.with(|server, _| server.contents(SHOP).iter().any(|object| object.uid() == id));
+    is_there.then_some(Plain::Null)
 }
 
 pub(crate) fn text<'a>(object: &'a Value, name: &str) -> &'a str {

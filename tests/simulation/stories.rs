@@ -55,8 +55,8 @@ impl Item {
     }
 
     fn name(self) -> String {
-        let Some(strike) = self.strike else { return format!("STORY={} FAULT=none", self.story.name) };
         let recovery = if self.recovery == CreateRecovery::Repeat { " RECOVERY=repeat" } else { "" };
+        let Some(strike) = self.strike else { return format!("STORY={} FAULT=none{recovery}", self.story.name) };
         format!("STORY={} FAULT={} K={}{recovery}", self.story.name, strike.fault, strike.at)
     }
 }
@@ -112,9 +112,9 @@ impl Undisturbed {
     }
 }
 
-/// Every fault at every place of a story.
+/// Every fault at every place of a story, and none with the other way of recovery.
 fn disturbed(story: &'static Story, undisturbed: &Undisturbed) -> Vec<Item> {
-    let mut items = Vec::new();
+    let mut items = vec![Item { story, strike: None, recovery: CreateRecovery::Repeat }];
     for fault in Fault::ALL {
         for at in 1..=undisturbed.count(fault) {
             let strike = Some(Strike { fault, at });

@@ -33,7 +33,7 @@ impl Folder {
         self.version += 1;
         self.data = data;
         self.unread.clone_from(&config.incomplete);
-        let mut events = vec![Event::Namespace { value: namespace, terminating: false }];
+        let mut events = vec![Event::Namespace { value: namespace, terminating: None }];
         let providers = format!("{:?}", config.providers);
         if self.providers.as_ref() != Some(&providers) {
             events.push(Event::Providers(Arc::new(config.providers.clone())));

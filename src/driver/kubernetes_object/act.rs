@@ -311,7 +311,7 @@ impl KubernetesObject {
                     self.server.forget_kind(&kind);
                 }
                 Err(Unsettled::Unseen(failure)) => {
-                    return Err(refusal::error(&failure, &attempt(context, "delete", &kind.resource(), &target)));
+                    return self.gone_with_namespace(context, (&kind, &target), "delete", &failure).await;
                 }
                 Err(error) => return Err(error.told(&target)),
             }

@@ -135,7 +135,8 @@ impl KubernetesObject {
                 Ok(live) => return Ok(live),
                 Err(Failure::Refused(refusal)) if refusal.is_unknown_kind() => self.server.forget_kind(&kind),
                 Err(failure) => {
-                    return Err(refusal::error(&failure, &attempt(context, "read", &kind.resource(), target)));
+                    let gone = self.gone_with_namespace(context, (&kind, target), "read", &failure).await;
+                    return gone.map(|()| None);
                 }
             }
         }

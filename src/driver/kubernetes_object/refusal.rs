@@ -55,6 +55,13 @@ pub(crate) struct Attempt<'a> {
     pub(crate) sensitive: bool,
 }
 
+impl Attempt<'_> {
+    /// Whether the object is in the namespace of its Resource. Locally a Resource is a file, which stays.
+    fn goes_with_namespace(&self) -> bool {
+        !self.service_account.is_empty() && self.place == self.namespace
+    }
+}
+
 impl Refusal {
     /// Reads a response; one that is no `Status` is told by its code alone.
     pub(crate) fn new(code: u16, body: &Json, retry_after: Option<Duration>) -> Self {
@@ -95,6 +102,11 @@ impl Refusal {
     /// A namespace that has just been made has no service account `default` for its Pods yet.
     pub(crate) fn is_too_early(&self) -> bool {
         self.code == 403 && self.message.contains("error looking up service account")
+    }
+
+    /// The namespace of the object is being deleted, and takes in nothing new.
+    fn is_namespace_going(&self) -> bool {
+        self.message.contains("because it is being terminated")
     }
 
     /// A webhook, not the API server itself, said no.
@@ -267,6 +279,8 @@ pub(crate) fn error(failure: &Failure, attempt: &Attempt<'_>) -> DriverError {
 fn judge(refusal: &Refusal, attempt: &Attempt<'_>) -> (ErrorKind, Option<String>) {
     match refusal.code {
         401 => (ErrorKind::Transient, Some("check the credentials that Purlin has for this cluster".to_owned())),
+        // The Resource goes with it: no later call can do better.
+        403 if refusal.is_namespace_going() && attempt.goes_with_namespace() => (ErrorKind::Terminal, None),
         403 if passes_by_itself(refusal) => (ErrorKind::Transient, None),
         403 if refusal.is_webhook() => (ErrorKind::Terminal, None),
         403 => (ErrorKind::Forbidden, Some(role_hint(refusal, attempt))),
@@ -283,9 +297,8 @@ fn judge(refusal: &Refusal, attempt: &Attempt<'_>) -> (ErrorKind, Option<String>
 /// Refusals of admission that a later call may not meet: a full quota, a namespace that is still being set up or
 /// already being deleted.
 fn passes_by_itself(refusal: &Refusal) -> bool {
-    ["exceeded quota", "error looking up service account", "because it is being terminated", "not yet ready to handle"]
-        .iter()
-        .any(|text| refusal.message.contains(text))
+    let texts = ["exceeded quota", "error looking up service account", "not yet ready to handle"];
+    refusal.is_namespace_going() || texts.iter().any(|text| refusal.message.contains(text))
 }
 
 fn role_hint(refusal: &Refusal, attempt: &Attempt<'_>) -> String {

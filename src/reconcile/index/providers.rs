@@ -60,6 +60,8 @@ pub struct SettingsView {
     pub settled: Result<Arc<ProviderUse>, (Reason, String)>,
     /// The names of the Resources that it serves, and of the records that were made under it.
     pub users: BTreeSet<Arc<str>>,
+    /// The records among them that have no Resource, each with whether an operation of it is open.
+    pub abandoned: BTreeMap<Address, bool>,
 }
 
 #[derive(Debug, Default)]
@@ -177,14 +179,25 @@ impl Index {
     /// All `ProviderConfigs`, by what is recorded and what was read. Costs a look at every Resource and every record.
     pub fn settings(&self, readings: &Readings) -> Vec<SettingsView> {
         let mut users = self.users();
-        let view = |(name, known): (&Arc<str>, &ObservedSettings)| SettingsView {
-            name: name.clone(),
-            provider: known.config.provider.clone(),
-            meta: known.meta.clone(),
-            settled: self.settled(&self.inputs.resolved_config(&known.config), readings),
-            users: users.remove(name).unwrap_or_default(),
+        let view = |(name, known): (&Arc<str>, &ObservedSettings)| {
+            let users = users.remove(name).unwrap_or_default();
+            SettingsView {
+                name: name.clone(),
+                provider: known.config.provider.clone(),
+                meta: known.meta.clone(),
+                settled: self.settled(&self.inputs.resolved_config(&known.config), readings),
+                abandoned: self.abandoned(&users),
+                users,
+            }
         };
         self.providers.configs.iter().map(view).collect()
+    }
+
+    /// The records of these names that have no Resource.
+    fn abandoned(&self, names: &BTreeSet<Arc<str>>) -> BTreeMap<Address, bool> {
+        let lost = names.iter().filter(|name| !self.entries.contains_key(*name));
+        let records = lost.flat_map(|name| of_name(&self.records, name));
+        records.map(|(address, stored)| (address.clone(), stored.record.intent.is_some())).collect()
     }
 
     /// The names of those that each `ProviderConfig` serves or has served.

@@ -258,7 +258,7 @@ fn the_fingerprint_moves_with_what_an_object_depends_on_and_nothing_else() {
 #[test]
 fn a_changed_namespace_wakes_everything_once() {
     let mut index = index([applied(resource("a", 1, &[])), Event::RecordApplied(record("b", 5, &[]))]);
-    let namespace = Event::Namespace { value: Value::Null, terminating: true };
+    let namespace = Event::Namespace { value: Value::Null, terminating: Some(Version(1)) };
     wakes(&mut index, namespace.clone(), &["a", "b"]);
     wakes(&mut index, namespace, &[]);
 }

@@ -18,8 +18,8 @@ impl Server {
     }
 
     /// One step of the namespace controller for each namespace that is being deleted: the objects in it are deleted,
-    /// at most `most` of them, in the order in which `order` puts them; and one that is empty goes. Whether anything was
-    /// done.
+    /// at most `most` of them, in the order in which `order` puts them; after all of them its conditions say what is left,
+    /// and one that is empty goes. Whether anything was done.
     pub(crate) fn tick_namespaces(
         &mut self,
         now: Timestamp,
@@ -48,11 +48,13 @@ impl Server {
             }
             let mut left: Vec<_> = contents.into_iter().filter(|object| !object.is_deleting()).collect();
             order(&mut left);
+            let is_whole = left.len() <= most;
             for object in left.into_iter().take(most) {
                 let kind = self.kind_of(&object.value).expect("its kind is served");
                 self.mark(now, &kind, &object, "Background", false);
                 did = true;
             }
+            did |= is_whole && self.tell_remaining(now, namespace.name());
         }
         did
     }

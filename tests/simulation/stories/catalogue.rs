@@ -36,6 +36,11 @@ pub(super) const STORIES: &[Story] = stories![
     deletions::suspended_then_deleted,
     deletions::finalizer_taken_off varies,
     deletions::namespace_deleted,
+    deletions::namespace_deleted_rights_first,
+    deletions::namespace_deleted_while_created,
+    deletions::namespace_deleted_while_created_rights_first,
+    deletions::deleted_before_it_was_held varies,
+    deletions::forced_while_created varies,
     families::family_grows,
     families::family_shrinks,
     families::family_changes_keys,
@@ -61,6 +66,7 @@ pub(super) const STORIES: &[Story] = stories![
     troubles::records_touched_while_called,
     replicas::handed_over,
     replicas::handed_over_while_it_calls,
+    replicas::turn_panics_while_it_calls,
     replicas::lease_lost_while_it_calls,
 ];
 

@@ -1,9 +1,10 @@
 //! Deletions: of one and of all, held and forced.
 
+use purlin::driver::scripted::Operation;
 use serde_json::{Value, json};
 
 use super::changes::{apply_chain, on};
-use super::play::{Play, plain, thing};
+use super::play::{Play, config_map, plain, thing};
 
 pub(super) async fn delete(play: &Play) {
     play.apply("a", &plain("v0", "f0"));
@@ -78,4 +79,63 @@ pub(super) async fn namespace_deleted(play: &Play) {
     play.given().await;
     play.delete_namespace().await;
     play.ends(&[]).await;
+}
+
+/// The service account loses its rights before the objects are destroyed that it made.
+pub(super) async fn namespace_deleted_rights_first(play: &Play) {
+    play.give_rights();
+    play.apply("m", &config_map("m"));
+    play.apply("n", &config_map("n"));
+    play.apply("a", &plain("v0", "f0"));
+    play.given().await;
+    play.delete_namespace_rights_first().await;
+    play.ends(&[]).await;
+}
+
+/// A create that is cut is not made in a namespace that takes in nothing new.
+pub(super) async fn namespace_deleted_while_created(play: &Play) {
+    play.empty().await;
+    play.apply("m", &config_map("m"));
+    play.pass(std::time::Duration::from_secs(1)).await;
+    play.delete_namespace().await;
+    play.ends(&[]).await;
+}
+
+/// The same, and looking for the object is forbidden as well.
+pub(super) async fn namespace_deleted_while_created_rights_first(play: &Play) {
+    play.give_rights();
+    play.empty().await;
+    play.apply("m", &config_map("m"));
+    play.pass(std::time::Duration::from_secs(1)).await;
+    play.delete_namespace_rights_first().await;
+    play.ends(&[]).await;
+}
+
+/// The record of a first create is written, no call is made, and the Resource, which nothing holds yet, goes.
+pub(super) async fn deleted_before_it_was_held(play: &Play) {
+    play.empty().await;
+    play.crashes_after("create /api/v1/namespaces/purlin-system/secrets");
+    // Until then "nothing is found" does not count.
+    play.apply("a", &thing("v0", "f0", json!({ "timeouts": { "create": "5s" } })));
+    play.until_down().await;
+    play.delete("a");
+    play.until("the Resource is gone", || play.names().is_empty()).await;
+    play.start();
+    play.until_forgotten().await;
+    play.ends(&[]).await;
+}
+
+/// The finalizer is taken off while the object is being made: what was made is on record.
+pub(super) async fn forced_while_created(play: &Play) {
+    play.empty().await;
+    play.hold("a", Operation::Create);
+    play.apply("a", &plain("v0", "f0"));
+    play.until_called("create a").await;
+    play.delete("a");
+    play.force("a");
+    play.until("the Resource is gone", || play.names().is_empty()).await;
+    play.release();
+    play.until_closed().await;
+    let left = play.objects();
+    play.ends(&left.iter().map(String::as_str).collect::<Vec<_>>()).await;
 }

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
 use super::strike::{Counted, Crash, Fault, Strike, Strikes};
-use crate::apiserver::Cluster;
+use crate::apiserver::{Cluster, Object, Server};
 use crate::hands::{Hands, SHOP, path};
 use crate::history::merged;
 use crate::judge::Judge;
@@ -67,6 +67,13 @@ pub(crate) fn thing(value: &str, force: &str, more: Value) -> Value {
         spec[name] = field.clone();
     }
     spec
+}
+
+/// A ConfigMap, as an object of the cluster itself.
+pub(crate) fn config_map(name: &str) -> Value {
+    let manifest =
+        json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": name }, "data": { "a": "b" } });
+    json!({ "type": "kubernetes_object", "config": { "manifest": manifest }, "timeouts": { "create": "1m" } })
 }
 
 /// The same with nothing else.
@@ -186,6 +193,32 @@ impl Play {
         .await;
     }
 
+    /// The next replica that asks for this crashes after its effect, and stays away: `create /api/v1/...`.
+    pub(crate) fn crashes_after(&self, request: &str) {
+        self.strikes.trap(request);
+    }
+
+    /// Waits until that has happened.
+    pub(crate) async fn until_down(&self) {
+        self.until("a replica has crashed", || self.strikes.trapped().is_some()).await;
+        let found =
+            self.replicas.borrow().iter().position(|replica| self.strikes.trapped().as_ref() == Some(&replica.name));
+        let Some(index) = found else { return };
+        let replica = self.replicas.borrow_mut().remove(index);
+        replica.kill(&self.around).await;
+    }
+
+    /// The next turn of a namespace's task that looks at an object panics.
+    pub(crate) fn panic_next_turn(&self) {
+        self.around.judge.note("the next turn panics");
+        self.around.outside.panic_next_turn();
+    }
+
+    /// Waits until it has.
+    pub(crate) async fn until_panicked(&self) {
+        self.until("a turn has panicked", || self.around.outside.has_panicked()).await;
+    }
+
     /// The first replica reaches nothing for a while.
     pub(crate) fn cut_off(&self, time: Duration) {
         let replicas = self.replicas.borrow();
@@ -248,17 +281,59 @@ impl Play {
         self.hands().touch_records("now");
     }
 
+    /// The service account of the namespace may do everything in it, as long as its Role and its RoleBinding exist.
+    pub(crate) fn give_rights(&self) {
+        let rbac = "rbac.authorization.k8s.io/v1";
+        let metadata = json!({ "namespace": SHOP, "name": "purlin" });
+        let role = json!({ "apiVersion": rbac, "kind": "Role", "metadata": metadata.clone(), "rules": [] });
+        let binding = json!({
+            "apiVersion": rbac, "kind": "RoleBinding", "metadata": metadata,
+            "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "purlin" },
+            "subjects": [{ "kind": "ServiceAccount", "name": "default", "namespace": SHOP }],
+        });
+        self.around.cluster.with(|server, now| {
+            server.access.need_bindings(true);
+            server.insert(now, role);
+            server.insert(now, binding);
+        });
+    }
+
     /// The namespace is deleted, with all that is in it, and goes.
     pub(crate) async fn delete_namespace(&self) {
+        self.delete_namespace_by(usize::MAX).await;
+    }
+
+    /// The same, its Role and its RoleBinding first, and everything else one by one.
+    pub(crate) async fn delete_namespace_rights_first(&self) {
+        self.delete_namespace_by(1).await;
+    }
+
+    /// So many objects are deleted at a time.
+    async fn delete_namespace_by(&self, most: usize) {
         self.around.judge.note("user deletes the namespace");
         self.around.cluster.with(|server, now| server.erase(now, &format!("/api/v1/namespaces/{SHOP}")));
+        let is_right =
+            |object: &Arc<Object>| object.value["kind"].as_str().is_some_and(|kind| kind.starts_with("Role"));
         self.until("the namespace is gone", || {
             self.around.cluster.with(|server, now| {
-                server.tick_namespaces(now, usize::MAX, |_| {});
+                server.tick_namespaces(now, most, |left| left.sort_by_key(|object| !is_right(object)));
                 server.object("", "namespaces", "", SHOP).is_none()
             })
         })
         .await;
+        self.until_forgotten().await;
+    }
+
+    /// Waits until nothing is recorded.
+    pub(crate) async fn until_forgotten(&self) {
+        self.until("nothing is recorded", || self.around.cluster.with(|server, _| all_records(server).is_empty()))
+            .await;
+    }
+
+    /// Waits until no operation is open.
+    pub(crate) async fn until_closed(&self) {
+        let is_closed = |server: &Server| all_records(server).iter().all(|record| record.intent.is_none());
+        self.until("no operation is open", || self.around.cluster.with(|server, _| is_closed(server))).await;
     }
 
     /// What the service answers to the next calls of this kind for an address.

@@ -30,6 +30,22 @@ pub(super) async fn handed_over_while_it_calls(play: &Play) {
     play.ends(&CHAIN).await;
 }
 
+/// A turn panics while a call runs: the call goes on, its result is recorded, and what else changed is planned and made.
+pub(super) async fn turn_panics_while_it_calls(play: &Play) {
+    play.empty().await;
+    play.hold("a", Operation::Create);
+    play.apply("a", &plain("v0", "f0"));
+    play.until_called("create a").await;
+    play.panic_next_turn();
+    play.apply("b", &plain("v0", "f0"));
+    play.until_panicked().await;
+    play.apply("c", &plain("v0", "f0"));
+    // Longer than the pause after a panic: the reconciler begins again while the call runs.
+    play.until_says("c", "Ready", "True").await;
+    play.release();
+    play.ends(&["a v0 f0", "b v0 f0", "c v0 f0"]).await;
+}
+
 /// The leader reaches nothing for longer than its lease lasts, while it replaces; another replica stands by.
 pub(super) async fn lease_lost_while_it_calls(play: &Play) {
     let create_first = || json!({ "lifecycle": { "createBeforeDestroy": true } });

@@ -126,6 +126,10 @@ struct State {
     /// Every call so far, counted or not, as `create a`.
     called: BTreeSet<String>,
     crash: Option<Crash>,
+    /// After a request of this kind its process is gone, as part of the story.
+    trap: Option<String>,
+    /// The process that the story has ended so.
+    trapped: Option<Arc<str>>,
     /// Whatever these still do never leaves their process.
     dead: BTreeSet<Arc<str>>,
     /// The replica that starts from an old version, and until when it sees nothing else.
@@ -172,6 +176,16 @@ impl Strikes {
     /// Whether a driver was ever asked for this, as `create a`.
     pub(crate) fn was_called(&self, call: &str) -> bool {
         lock(&self.state).called.contains(call)
+    }
+
+    /// The process that sends the next request of this kind crashes after its effect, and no other one starts by itself.
+    pub(crate) fn trap(&self, request: &str) {
+        lock(&self.state).trap = Some(request.to_owned());
+    }
+
+    /// The process that a trap has ended.
+    pub(crate) fn trapped(&self) -> Option<Arc<str>> {
+        lock(&self.state).trapped.clone()
     }
 
     /// Waits for a process to crash.
@@ -246,6 +260,11 @@ impl Network for Strikes {
             return Fate { before, outcome: Outcome::LoseRequest, after: Duration::ZERO };
         }
         let name = format!("{} {} {}", request.verb.as_str(), request.path, request.subresource);
+        if state.trap.take_if(|trap| *trap == name.trim_end()).is_some() {
+            state.dead.insert(client.into());
+            state.trapped = Some(client.into());
+            return Fate { before: Duration::ZERO, outcome: Outcome::Deliver, after: Duration::from_hours(24) };
+        }
         match state.struck(Counted::Requests, format!("{client} {}", name.trim_end())) {
             Some(fault @ Fault::CrashBefore) => {
                 self.kill(state, client, fault);

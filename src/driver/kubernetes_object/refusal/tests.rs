@@ -162,3 +162,15 @@ fn who_lacks_a_right_is_told_which_role_gives_it() {
          watch, create, patch and delete of `secrets`"
     );
 }
+
+#[test]
+fn a_create_in_the_own_namespace_that_goes_is_not_tried_again() {
+    let text =
+        "configmaps \"m\" is forbidden: unable to create new content in namespace shop because it is being terminated";
+    let refusal = || Failure::Refused(Box::new(Refusal { code: 403, message: text.to_owned(), ..Refusal::default() }));
+    assert_eq!(error(&refusal(), &attempt(false)).kind, ErrorKind::Terminal);
+    let elsewhere = Attempt { place: "other".to_owned(), ..attempt(false) };
+    assert_eq!(error(&refusal(), &elsewhere).kind, ErrorKind::Transient, "it may be made again");
+    let locally = Attempt { service_account: "", ..attempt(false) };
+    assert_eq!(error(&refusal(), &locally).kind, ErrorKind::Transient);
+}

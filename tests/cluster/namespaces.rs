@@ -1,0 +1,154 @@
+//! Namespaces that are deleted: what lived in them goes with them, in the order in which the real namespace controller
+//! deletes it, which is any.
+
+use std::fs;
+
+use crate::command_line::ok;
+use crate::controller::Controller;
+use crate::controlplane::wait_until;
+use crate::installation::*;
+
+fn example(file: &str) -> String {
+    let path = format!("{}/examples/kubernetes/{file}", env!("CARGO_MANIFEST_DIR"));
+    fs::read_to_string(path).expect("an example")
+}
+
+/// A `kubernetes_object` Resource over a manifest in flow style.
+fn object(name: &str, manifest: &str) -> String {
+    format!(
+        "---\napiVersion: purlin.dev/v1alpha1\nkind: Resource\nmetadata: {{ name: {name} }}\nspec:\n  type: \
+         kubernetes_object\n  config:\n    manifest: {manifest}\n"
+    )
+}
+
+fn exists(namespace: &str, what: &[&str]) -> bool {
+    plane().kubectl(&[&["-n", namespace, "get"], what].concat()).status.success()
+}
+
+fn wait_gone(namespace: &str) {
+    wait_until(&format!("the namespace {namespace} is gone"), LIMIT, || !exists("default", &["namespace", namespace]));
+    wait_until("nothing of it is recorded", LIMIT, || records(namespace).is_empty());
+}
+
+#[test]
+fn the_example_goes_with_its_namespace_and_its_rights() {
+    let _world = shared();
+    let ns = plane().namespace("whole");
+    plane().apply(&["-n", &ns], &example("rbac.yaml"));
+    plane().apply(&["-n", &ns], &example("shop.yaml"));
+    wait_ready(&ns, &["site", "web", "address"]);
+    plane().kubectl_ok(&["delete", "namespace", &ns, "--wait=false"]);
+    wait_gone(&ns);
+}
+
+/// Rights and objects are gone before anything is destroyed, and one create is still open.
+#[test]
+fn what_went_while_no_controller_ran_is_known_to_be_gone_without_rights() {
+    let _world = exclusive();
+    let ns = plane().namespace("rightless");
+    let first = Controller::start(plane());
+    plane().apply(&["-n", &ns], &example("rbac.yaml"));
+    plane().apply(&["-n", &ns], &example("shop.yaml"));
+    wait_ready(&ns, &["site", "web", "address"]);
+    let slow = "{ apiVersion: apps/v1, kind: Deployment, metadata: { name: slow }, spec: { replicas: 1, selector: { \
+                matchLabels: { app: slow } }, template: { metadata: { labels: { app: slow }, annotations: { \
+                test.purlin.dev/outcome: unready } }, spec: { containers: [{ name: c, image: x }] } } } }";
+    plane().apply(&["-n", &ns], &object("slow", slow));
+    wait_until("the Deployment is made", LIMIT, || exists(&ns, &["deployment", "slow"]));
+    first.kill(plane());
+    plane().kubectl_ok(&["delete", "namespace", &ns, "--wait=false"]);
+    for kind in ["rolebindings", "roles", "deployments", "configmaps"] {
+        wait_until(&format!("there are no {kind}"), LIMIT, || {
+            plane().get(&["-n", &ns, kind])["items"].as_array().is_some_and(Vec::is_empty)
+        });
+    }
+    assert!(resource(&ns, "web").is_some() && resource(&ns, "slow").is_some(), "Purlin holds its Resources");
+    let _second = Controller::start(plane());
+    wait_gone(&ns);
+}
+
+#[test]
+fn an_object_that_another_controller_holds_is_waited_for_and_told() {
+    let _world = exclusive();
+    let ns = plane().namespace("held");
+    let first = Controller::start(plane());
+    plane().apply(&["-n", &ns], &example("rbac.yaml"));
+    plane().apply(
+        &["-n", &ns],
+        &object("kept", "{ apiVersion: v1, kind: ConfigMap, metadata: { name: kept }, data: { a: b } }"),
+    );
+    wait_ready(&ns, &["kept"]);
+    first.kill(plane());
+    let finalizers = |list: &str| {
+        let patch = format!(r#"{{"metadata":{{"finalizers":{list}}}}}"#);
+        plane().kubectl_ok(&["-n", &ns, "patch", "configmap", "kept", "--type=merge", "-p", &patch]);
+    };
+    finalizers(r#"["example.com/hold"]"#);
+    plane().kubectl_ok(&["delete", "namespace", &ns, "--wait=false"]);
+    wait_until("the rights are gone", LIMIT, || !exists(&ns, &["rolebinding", "purlin"]));
+    let _second = Controller::start(plane());
+    let told = wait_reason(&ns, "kept", "Ready", "Forbidden");
+    let message = told["message"].as_str().unwrap();
+    assert!(message.contains("the namespace is being deleted"), "{message}");
+    wait_until("it says what is left", LIMIT, || {
+        let resource = resource(&ns, "kept").unwrap_or_default();
+        condition(&resource, "Ready").is_some_and(|ready| ready["message"].to_string().contains("configmaps. has 1"))
+    });
+    finalizers("null");
+    wait_gone(&ns);
+}
+
+#[test]
+fn an_object_elsewhere_does_not_count_as_gone() {
+    let _world = shared();
+    let (ns, far) = (plane().namespace("near"), plane().namespace("far"));
+    let account = format!("--serviceaccount={ns}:default");
+    let give = || plane().kubectl_ok(&["-n", &far, "create", "rolebinding", "edit", "--clusterrole=edit", &account]);
+    give();
+    let manifest = format!(
+        "{{ apiVersion: v1, kind: ConfigMap, metadata: {{ name: away, namespace: {far} }}, data: {{ a: b }} }}"
+    );
+    plane().apply(&["-n", &ns], &object("away", &manifest));
+    wait_ready(&ns, &["away"]);
+    plane().kubectl_ok(&["-n", &far, "delete", "rolebinding", "edit"]);
+    plane().kubectl_ok(&["delete", "namespace", &ns, "--wait=false"]);
+    let told = wait_reason(&ns, "away", "Ready", "Forbidden");
+    let message = told["message"].as_str().unwrap();
+    assert!(message.contains(&format!("bind a Role of namespace `{far}` to the service account")), "{message}");
+    assert!(exists(&far, &["configmap", "away"]) && exists("default", &["namespace", &ns]));
+    // The way out.
+    give();
+    wait_gone(&ns);
+    assert!(!exists(&far, &["configmap", "away"]), "it was destroyed");
+}
+
+/// A record without a Resource, of a create of which a provider cannot tell whether it was made: it holds its
+/// ProviderConfig, and that the namespace.
+#[test]
+fn a_cut_create_that_holds_a_namespace_is_named_with_the_way_out() {
+    let _world = exclusive();
+    let bench = crate::troubled::Bench::new("orphaned");
+    let ns = &bench.ns;
+    let first = Controller::start(plane());
+    bench.trouble("cut", "on_create: slow", "");
+    bench.at_work();
+    let corner = || plane().get(&["-n", ns, "ppc", "corner"]);
+    wait_until("the ProviderConfig is held", LIMIT, || corner()["metadata"]["finalizers"].is_array());
+    first.kill(plane());
+    let none = r#"{"metadata":{"finalizers":null}}"#;
+    plane().kubectl_ok(&["-n", ns, "patch", "pres", "cut", "--type=merge", "-p", none]);
+    plane().kubectl_ok(&["-n", ns, "delete", "pres", "cut", "--timeout=30s"]);
+    plane().kubectl_ok(&["delete", "namespace", ns, "--wait=false"]);
+    let second = Controller::start(plane());
+    wait_until("the ProviderConfig says what holds it", LIMIT, || {
+        let told = condition(&corner(), "DeletionBlocked").unwrap_or_default();
+        told["message"].as_str().is_some_and(|message| message.contains("`purlin state rm cut --force`"))
+    });
+    wait_until("the record is reported", LIMIT, || {
+        let log = second.log();
+        let mut lines = log.lines();
+        lines.any(|line| line.contains("Abandoned") && line.contains("`purlin state rm cut --force`"))
+    });
+    ok(&["state", "rm", "cut", "--force", "--yes", "-n", ns]);
+    wait_gone(ns);
+}
