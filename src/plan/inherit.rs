@@ -46,20 +46,26 @@ enum Origin {
 /// told; among those the one whose source, and then whose members, stand first in the slice.
 ///
 /// Sources are: an object that asks; an object no longer wanted whose record has the flag; whatever a leftover's
-/// record names. The recorded flag of a wanted object is no source, or it could never be switched off.
+/// record names, unless something else forces it. The recorded flag of a wanted object is no source, or it could never be switched off.
 pub fn effective(subjects: &[Subject]) -> Inheritance {
     let mut origins = vec![Origin::Off; subjects.len()];
-    for subject in subjects {
-        for &named in &subject.leftovers_used {
-            origins[named] = Origin::Own;
+    let is_source = |subject: &Subject| (subject.wanted && subject.asks) || (!subject.wanted && subject.recorded_flag);
+    spread(subjects, &mut origins, (0..subjects.len()).filter(|&at| is_source(&subjects[at])));
+    // Last, since this reason goes with the leftover: any other one stays.
+    let named: Vec<usize> = subjects.iter().flat_map(|subject| subject.leftovers_used.iter().copied()).collect();
+    spread(subjects, &mut origins, named.into_iter());
+    Inheritance { origins }
+}
+
+/// Makes the given ones sources, and gives the flag to all that they lead to and that have none yet.
+fn spread(subjects: &[Subject], origins: &mut [Origin], sources: impl Iterator<Item = usize>) {
+    let mut queue = VecDeque::new();
+    for source in sources {
+        if origins[source] == Origin::Off {
+            origins[source] = Origin::Own;
+            queue.push_back(source);
         }
     }
-    for (origin, subject) in origins.iter_mut().zip(subjects) {
-        if (subject.wanted && subject.asks) || (!subject.wanted && subject.recorded_flag) {
-            *origin = Origin::Own;
-        }
-    }
-    let mut queue: VecDeque<usize> = (0..subjects.len()).filter(|&at| origins[at] == Origin::Own).collect();
     while let Some(dependent) = queue.pop_front() {
         let subject = &subjects[dependent];
         for &dependency in subject.wants.iter().chain(&subject.used) {
@@ -69,7 +75,6 @@ pub fn effective(subjects: &[Subject]) -> Inheritance {
             }
         }
     }
-    Inheritance { origins }
 }
 
 impl Inheritance {

@@ -80,6 +80,9 @@ pub enum Event {
     ResourceDeleted(Arc<str>),
     /// A record exists in this form.
     RecordApplied(Stored),
+    /// A record was read by itself, beside the watch, in this form. The watch may be ahead of it: it says nothing of a record
+    /// that is not known.
+    RecordRead(Stored),
     /// A record is gone since the version.
     RecordDeleted(Address, Version),
     /// A record exists and cannot be read, for the reason given.
@@ -278,6 +281,7 @@ impl Index {
             }
             Event::ResourceDeleted(name) => self.resource_deleted(&name),
             Event::RecordApplied(stored) => self.record_applied(stored),
+            Event::RecordRead(stored) => self.record_read(stored),
             Event::RecordDeleted(address, version) => self.record_deleted(&address, version),
             Event::RecordUnreadable(address, held) => self.record_unreadable(address, held),
             Event::FamilyApplied(family) => self.wake_for_family(|families| families.applied(family)),
@@ -484,6 +488,13 @@ impl Index {
         self.foreign.insert(address.clone());
         self.keep(stored);
         self.wake_with_neighbours(&address.name);
+    }
+
+    fn record_read(&mut self, stored: Stored) {
+        let address = &stored.record.address;
+        if self.records.contains_key(address) && !self.busy.contains_key(address) {
+            self.record_applied(stored);
+        }
     }
 
     fn record_unreadable(&mut self, address: Address, held: Held) {

@@ -27,7 +27,7 @@ pub(super) async fn release(context: Arc<Context>, shared: Arc<Shared>, name: Ar
 pub(super) async fn read_record(context: Arc<Context>, shared: Arc<Shared>, address: Address) -> Happened {
     let read = context.journal.secrets().get(shared.name(), &address, Patience::SHORT).await;
     if let Ok(Some(Ok(Decoded::Record(stored)))) = read {
-        context.world.apply(shared.name(), Event::RecordApplied(stored));
+        context.world.apply(shared.name(), Event::RecordRead(stored));
     }
     Happened::Nothing
 }
