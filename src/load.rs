@@ -26,8 +26,8 @@ mod yaml;
 pub(crate) use crate::model::suggest::{self, closest};
 pub use condition::Condition;
 pub use config::{
-    Choice, Config, DeletionPolicy, Drift, DriftAction, Each, IgnoredChange, ImportRequest, Instance, Policies,
-    Reference, Timeouts, Trigger,
+    Choice, Config, DeletionPolicy, Drift, DriftAction, Each, IgnoredChange, Instance, Policies, Reference, Timeouts,
+    Trigger,
 };
 pub use decode::{data_from_api, from_api, provider_config_from_api, provider_from_api};
 pub use expression::{Scope, Template};

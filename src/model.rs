@@ -23,7 +23,7 @@ pub mod value;
 pub mod version;
 
 pub use address::{Address, DeposedKey, InstanceKey, of_name};
-pub use call::{DriverError, ErrorKind, ObjectState, PlanRequest, PlanResponse};
+pub use call::{DriverError, ErrorKind, ImportRequest, ObjectState, PlanRequest, PlanResponse};
 pub use change::{Action, Change, Drift, Operation, ReplaceOrder, Step};
 pub use config_digest::ConfigDigest;
 pub use data::{DataKind, DataRef};

@@ -19,14 +19,17 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 
 use crate::model::{
-    AttributeType, Diagnostic, Diagnostics, DriverError, ErrorKind, ObjectState, Path, PlanRequest, PlanResponse,
-    Provider, Reason, RecordedObject, Schema, Severity, Value,
+    AttributeType, Diagnostic, Diagnostics, DriverError, ErrorKind, ImportRequest, ObjectState, Path, PlanRequest,
+    PlanResponse, Provider, Reason, RecordedObject, Schema, Severity, Value,
 };
 
 use super::hook::{HookCall, HookOutcome, HookRunner};
-use super::{ApplyRequest, ApplyResponse, CallContext, CreateRecovery, Driver, Expected, arguments};
+use super::{
+    ApplyRequest, ApplyResponse, CallContext, CreateRecovery, DataSources, Driver, Expected, FindCreated, TakeOver,
+    arguments,
+};
 
-pub use script::{Answer, Line, Operation, Script};
+pub use script::{Answer, Line, Operation, Recovery, Script};
 pub use world::{Cut, Effect, EffectKind, World};
 
 /// The prefix of the types served: `scripted` itself and `scripted_...`.
@@ -144,42 +147,6 @@ impl Driver for Scripted {
         is_served(type_name).then(|| Arc::clone(&self.schema))
     }
 
-    fn data_schema(&self, type_name: &str, _: Option<&Provider>) -> Option<Arc<Schema>> {
-        is_served(type_name).then(|| Arc::clone(&self.data_schema))
-    }
-
-    fn expect_data<'a>(
-        &'a self,
-        context: &'a CallContext,
-        config: &'a Value,
-    ) -> BoxFuture<'a, Result<Expected, DriverError>> {
-        Box::pin(async {
-            let found = arguments::check(context, &self.data_schema, config);
-            Ok((found, read(config, Value::Unknown, Value::Unknown)))
-        })
-    }
-
-    fn read_data<'a>(
-        &'a self,
-        context: &'a CallContext,
-        config: &'a Value,
-    ) -> BoxFuture<'a, Result<Value, DriverError>> {
-        Box::pin(async {
-            match self.cue(context, Operation::Read).await {
-                Answer::Fail { kind, message } => return Err(refusal(kind.into(), &message)),
-                Answer::CrashBefore | Answer::CrashAfter => self.crash(context, Operation::Read).await,
-                _ => {}
-            }
-            let count = Value::from(i64::try_from(self.world.objects().len()).unwrap_or(i64::MAX));
-            let Some(name) = config.get("name").and_then(Value::as_str) else {
-                return Ok(read(config, Value::Null, count));
-            };
-            let found = self.world.object(name).and_then(|object| object.get("value").cloned());
-            let missing = || refusal(ErrorKind::Transient, &format!("there is no object `{name}`"));
-            Ok(read(config, found.ok_or_else(missing)?, count))
-        })
-    }
-
     fn validate<'a>(
         &'a self,
         context: &'a CallContext,
@@ -237,9 +204,10 @@ impl Driver for Scripted {
     fn import<'a>(
         &'a self,
         context: &'a CallContext,
-        id: &'a str,
+        request: &'a ImportRequest,
     ) -> BoxFuture<'a, Result<Option<ObjectState>, DriverError>> {
         Box::pin(async move {
+            let id = arguments::import_id(context, request)?;
             match self.cue(context, Operation::Import).await {
                 Answer::Fail { kind, message } => Err(refusal(kind.into(), &message)),
                 _ => Ok(self.world.object(id).map(state)),
@@ -247,6 +215,38 @@ impl Driver for Scripted {
         })
     }
 
+    fn configuration<'a>(&'a self, _context: &'a CallContext) -> BoxFuture<'a, Result<Arc<str>, DriverError>> {
+        Box::pin(async { Ok(self.world.configuration()) })
+    }
+
+    fn recovery(&self) -> CreateRecovery<'_> {
+        match self.world.recovery() {
+            Recovery::Repeat => CreateRecovery::Repeat(self),
+            Recovery::Find => CreateRecovery::Find(self),
+            Recovery::Unknown => CreateRecovery::Unknown,
+        }
+    }
+
+    fn data(&self) -> Option<&dyn DataSources> {
+        Some(self)
+    }
+
+    fn takeover(&self) -> Option<&dyn TakeOver> {
+        Some(self)
+    }
+}
+
+impl FindCreated for Scripted {
+    fn find_created<'a>(
+        &'a self,
+        context: &'a CallContext,
+        _planned: &'a Value,
+    ) -> BoxFuture<'a, Result<Option<ObjectState>, DriverError>> {
+        Box::pin(async { Ok(self.world.made_by(&context.operation_id).map(state)) })
+    }
+}
+
+impl TakeOver for Scripted {
     fn take_over<'a>(
         &'a self,
         context: &'a CallContext,
@@ -257,33 +257,47 @@ impl Driver for Scripted {
             match self.cue(context, Operation::Move).await {
                 Answer::Fail { kind, message } => Err(refusal(kind.into(), &message)),
                 _ if is_served(type_name) => Ok(state(object.value.clone())),
-                _ => Err(super::no_way(context, type_name)),
+                _ => Err(arguments::no_way(context, type_name)),
             }
         })
     }
+}
 
-    fn configuration<'a>(&'a self, _context: &'a CallContext) -> BoxFuture<'a, Result<Arc<str>, DriverError>> {
-        Box::pin(async { Ok(self.world.configuration()) })
+impl DataSources for Scripted {
+    fn data_schema(&self, type_name: &str, _: Option<&Provider>) -> Option<Arc<Schema>> {
+        is_served(type_name).then(|| Arc::clone(&self.data_schema))
     }
 
-    fn create_recovery(&self) -> CreateRecovery {
-        self.world.create_recovery()
-    }
-
-    fn find_created<'a>(
+    fn expect_data<'a>(
         &'a self,
         context: &'a CallContext,
-        _planned: &'a Value,
-    ) -> BoxFuture<'a, Result<Option<ObjectState>, DriverError>> {
-        Box::pin(async { Ok(self.world.made_by(&context.operation_id).map(state)) })
+        config: &'a Value,
+    ) -> BoxFuture<'a, Result<Expected, DriverError>> {
+        Box::pin(async {
+            let found = arguments::check(context, &self.data_schema, config);
+            Ok((found, read(config, Value::Unknown, Value::Unknown)))
+        })
     }
 
-    fn concurrency(&self) -> Option<usize> {
-        None
-    }
-
-    fn close(&self) -> BoxFuture<'_, ()> {
-        Box::pin(async {})
+    fn read_data<'a>(
+        &'a self,
+        context: &'a CallContext,
+        config: &'a Value,
+    ) -> BoxFuture<'a, Result<Value, DriverError>> {
+        Box::pin(async {
+            match self.cue(context, Operation::Read).await {
+                Answer::Fail { kind, message } => return Err(refusal(kind.into(), &message)),
+                Answer::CrashBefore | Answer::CrashAfter => self.crash(context, Operation::Read).await,
+                _ => {}
+            }
+            let count = Value::from(i64::try_from(self.world.objects().len()).unwrap_or(i64::MAX));
+            let Some(name) = config.get("name").and_then(Value::as_str) else {
+                return Ok(read(config, Value::Null, count));
+            };
+            let found = self.world.object(name).and_then(|object| object.get("value").cloned());
+            let missing = || refusal(ErrorKind::Transient, &format!("there is no object `{name}`"));
+            Ok(read(config, found.ok_or_else(missing)?, count))
+        })
     }
 }
 

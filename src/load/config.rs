@@ -8,7 +8,7 @@ use super::expression::Variable;
 use super::{
     Condition, Family, Hook, Inputs, Provided, ProviderConfig, ProviderSpec, Publication, Repetition, Template,
 };
-use crate::model::{Address, Diagnostic, Diagnostics, Path, Segment, Source, Value};
+use crate::model::{Address, Diagnostic, Diagnostics, ImportRequest, Path, Segment, Source, Value};
 
 /// What one namespace wants, by address.
 #[derive(Clone, Debug, Default)]
@@ -320,24 +320,6 @@ pub enum DriftAction {
 impl Default for Drift {
     fn default() -> Self {
         Self { interval: Duration::from_mins(30), action: DriftAction::Correct }
-    }
-}
-
-/// `spec.import`: what the driver finds the object by.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ImportRequest {
-    /// The text that the type calls its id.
-    Id(Arc<str>),
-    /// The identity that its provider gives it: a map.
-    Identity(Value),
-}
-
-impl std::fmt::Display for ImportRequest {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Id(id) => f.write_str(id),
-            Self::Identity(identity) => write!(f, "{}", identity.to_public_json()),
-        }
     }
 }
 

@@ -88,3 +88,21 @@ impl DriverError {
         }
     }
 }
+
+/// `spec.import`: what the driver finds the object by.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ImportRequest {
+    /// The text that the type calls its id.
+    Id(Arc<str>),
+    /// The identity that its provider gives it: a map.
+    Identity(Value),
+}
+
+impl std::fmt::Display for ImportRequest {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Id(id) => f.write_str(id),
+            Self::Identity(identity) => write!(f, "{}", identity.to_public_json()),
+        }
+    }
+}

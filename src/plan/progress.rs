@@ -7,10 +7,10 @@ use super::draft::{Block, Draft};
 use super::scene::{Id, Scene};
 use super::seen::Seen;
 use super::{Mode, Question, Refresh, Reply, data, drift, ignore, leaving, marks, preflight, wanted};
-use crate::load::{DriftAction, ImportRequest};
+use crate::load::DriftAction;
 use crate::model::{
-    DeposedKey, Diagnostic, Diagnostics, Drift, DriverError, ErrorKind, ObjectState, ObjectStatus, Path, PlanResponse,
-    ProviderUse, Reason, RecordedObject, Schema, Value,
+    DeposedKey, Diagnostic, Diagnostics, Drift, DriverError, ErrorKind, ImportRequest, ObjectState, ObjectStatus, Path,
+    PlanResponse, ProviderUse, Reason, RecordedObject, Schema, Value,
 };
 
 /// What a question is about.

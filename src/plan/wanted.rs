@@ -13,10 +13,10 @@ use super::progress::{Next, Progress, Refreshed, Replacement, Topic, decided, ma
 use super::scene::{Id, Scene, Subject};
 use super::seen::{Evaluate, Seen};
 use super::{Mode, Question, agree, contract, data, draw, drift, hooks, ignore, trigger};
-use crate::load::{DriftAction, ImportRequest, Instance, Reference};
+use crate::load::{DriftAction, Instance, Reference};
 use crate::model::{
-    Action, Diagnostic, Diagnostics, Drift, DriverError, ObjectStatus, Path, PlanRequest, PlanResponse, Reason,
-    RecordedObject, Severity, Value,
+    Action, Diagnostic, Diagnostics, Drift, DriverError, ImportRequest, ObjectStatus, Path, PlanRequest, PlanResponse,
+    Reason, RecordedObject, Severity, Value,
 };
 
 /// The id to import the object by, when it has no object yet. It is ignored once there is one, and while a replacement

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::SignedDuration;
-use purlin::driver::CreateRecovery;
+use purlin::driver::scripted::Recovery;
 use purlin::model::Record;
 use purlin::process::Clock as _;
 use purlin::store::secrets::{family_name, record_name};
@@ -45,7 +45,7 @@ struct Plan {
     crashes: u64,
     weather: Weather,
     moods: Moods,
-    recovery: CreateRecovery,
+    recovery: Recovery,
 }
 
 impl Plan {
@@ -69,7 +69,7 @@ impl Plan {
                     refuses: random.below(60),
                 }
             },
-            recovery: *random.pick(&[CreateRecovery::Find, CreateRecovery::Repeat]),
+            recovery: *random.pick(&[Recovery::Find, Recovery::Repeat]),
         }
     }
 }

@@ -26,6 +26,8 @@ pub enum Reply {
     Data(String),
     /// To `expect_data`.
     Expected(Vec<Problem>, String),
+    /// To `configuration`.
+    Configuration(String),
     /// An error, to anything.
     Failed(Refusal),
 }
@@ -108,6 +110,17 @@ impl Kept for Value {
     fn recall(reply: &Reply) -> Option<Self> {
         let Reply::Data(value) = reply else { return None };
         recall_value(value).ok()
+    }
+}
+
+impl Kept for Arc<str> {
+    fn keep(&self) -> Option<Reply> {
+        Some(Reply::Configuration(self.to_string()))
+    }
+
+    fn recall(reply: &Reply) -> Option<Self> {
+        let Reply::Configuration(digest) = reply else { return None };
+        Some(digest.as_str().into())
     }
 }
 

@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, VecDeque};
 
 use serde::{Deserialize, Serialize};
 
-use crate::driver::CreateRecovery;
 use crate::model::ErrorKind;
 
 /// What a driver is called for.
@@ -124,7 +123,7 @@ pub struct Script {
     pub lines: Vec<Line>,
 }
 
-/// `CreateRecovery`, as scenario files spell it.
+/// How a create that a crash cut is recovered, as scenario files spell it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Recovery {
@@ -135,16 +134,6 @@ pub enum Recovery {
     Find,
     /// Nobody can tell.
     Unknown,
-}
-
-impl From<Recovery> for CreateRecovery {
-    fn from(recovery: Recovery) -> Self {
-        match recovery {
-            Recovery::Repeat => Self::Repeat,
-            Recovery::Find => Self::Find,
-            Recovery::Unknown => Self::Unknown,
-        }
-    }
 }
 
 /// The answers still to come.

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::watch;
 
-use crate::driver::{CallContext, CreateRecovery};
+use crate::driver::CallContext;
 use crate::model::{DriverError, ErrorKind, Value};
 
 use super::refusal;
@@ -183,8 +183,8 @@ impl World {
         }
     }
 
-    pub(super) fn create_recovery(&self) -> CreateRecovery {
-        self.inside().recovery.into()
+    pub(super) fn recovery(&self) -> Recovery {
+        self.inside().recovery
     }
 
     pub(super) fn next_answer(&self, address: &str, operation: Operation) -> Answer {
