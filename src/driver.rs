@@ -25,7 +25,7 @@ pub mod terraform_data;
 mod warnings;
 
 pub(crate) use arguments::no_way;
-pub use call::{ApplyRequest, ApplyResponse, CallContext};
+pub use call::{ApplyRequest, ApplyResponse, CallContext, LastSeen, NotReady};
 pub use contract::{
     CreateRecovery, DataSources, Driver, Expected, FindCreated, Noticed, ObjectWatcher, TakeOver, Watched,
 };

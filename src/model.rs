@@ -36,7 +36,7 @@ pub use provider::{Files, Package, Provider, ProviderUse};
 pub use reading::Reading;
 pub use reason::Reason;
 pub use record::{
-    Holder, Intent, ObjectStatus, PlannedObject, PublishedCopy, Record, Recorded, RecordedObject, Revision,
+    Holder, Intent, ObjectStatus, PlannedObject, PublishedCopy, Readiness, Record, Recorded, RecordedObject, Revision,
     SeenTrigger, Stored, Triggers, Version,
 };
 pub use schema::{Attribute, AttributeType, Schema};

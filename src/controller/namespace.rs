@@ -244,14 +244,14 @@ impl NamespaceTask {
     /// Counts a step that has ended.
     fn count_end(&mut self, step: &Step, kind: &ProgressKind) {
         let failed = match kind {
-            ProgressKind::Finished | ProgressKind::Withdrawn => false,
+            ProgressKind::Finished | ProgressKind::Withdrawn | ProgressKind::LetGo => false,
             ProgressKind::Failed { .. } => true,
             _ => return,
         };
         let Some((began, type_name)) = self.running.remove(step) else { return };
         let metrics = &self.context.metrics;
         match kind {
-            ProgressKind::Withdrawn => metrics.step_withdrawn(),
+            ProgressKind::Withdrawn | ProgressKind::LetGo => metrics.step_withdrawn(),
             _ => metrics.step_ended(step.operation, &type_name, failed, began.elapsed()),
         }
     }

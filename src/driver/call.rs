@@ -73,6 +73,34 @@ pub struct ApplyResponse {
     pub unsettled: bool,
     /// A create came back early because we asked for that (`Providers::stop`): the object may be complete all the same.
     pub interrupted: bool,
+    /// The object is there and not ready yet, and may take until then to get so: [`Driver::wait_ready`] says when it is.
+    pub ready_by: Option<Timestamp>,
     /// The object was looked up after a create that was cut, so it need not be what was planned.
     pub found: bool,
+}
+
+/// Why an object has not got ready.
+#[derive(Debug)]
+pub struct NotReady {
+    /// What is wrong.
+    pub error: DriverError,
+    /// What was seen of the object last.
+    pub last: LastSeen,
+}
+
+/// What a wait has seen of its object.
+#[derive(Debug)]
+pub enum LastSeen {
+    /// Nothing: whether it is ready is as open as before.
+    Nothing,
+    /// It is there like this.
+    Object(ObjectState),
+    /// It does not exist any more.
+    Gone,
+}
+
+impl From<DriverError> for NotReady {
+    fn from(error: DriverError) -> Self {
+        Self { error, last: LastSeen::Nothing }
+    }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 
-use super::{ApplyRequest, ApplyResponse, CallContext};
+use super::{ApplyRequest, ApplyResponse, CallContext, NotReady};
 use crate::model::{
     Address, Diagnostics, DriverError, ImportRequest, ObjectState, PlanRequest, PlanResponse, Provider, RecordedObject,
     Schema, Value,
@@ -46,7 +46,8 @@ pub trait Driver: Send + Sync {
     ) -> BoxFuture<'a, Result<Option<ObjectState>, DriverError>>;
 
     /// Does it. The only method that changes something outside. Errors are part of the response, since an object
-    /// may come with them. Until it ends nothing else is done about the object, however long that takes.
+    /// may come with them. Until it ends nothing else is done about the object, however long that takes. What the object
+    /// takes to get ready after it is for `wait_ready`.
     fn apply<'a>(&'a self, context: &'a CallContext, request: ApplyRequest) -> BoxFuture<'a, ApplyResponse>;
 
     /// Reads an existing object that is to be managed from now on; `Ok(None)` when there is none that fits the request.
@@ -56,6 +57,18 @@ pub trait Driver: Send + Sync {
         context: &'a CallContext,
         request: &'a ImportRequest,
     ) -> BoxFuture<'a, Result<Option<ObjectState>, DriverError>>;
+
+    /// Waits until an object that `apply` has left with `ready_by` is ready, and gives it as it is then. Changes nothing, so
+    /// it may be dropped at any time and begun again, by another process as well. It ends by `CallContext::deadline`, and
+    /// looks at the object at least once. `tell` takes what is missing, in one line, whenever that changes.
+    fn wait_ready<'a>(
+        &'a self,
+        _context: &'a CallContext,
+        object: &'a RecordedObject,
+        _tell: &'a (dyn Fn(&str) + Send + Sync),
+    ) -> BoxFuture<'a, Result<ObjectState, NotReady>> {
+        Box::pin(async { Ok(object.state()) })
+    }
 
     /// How a create that a crash cut is recovered.
     fn recovery(&self) -> CreateRecovery<'_>;

@@ -38,8 +38,8 @@ use crate::model::{
 use crate::process::Clock;
 
 use super::{
-    ApplyRequest, ApplyResponse, CallContext, CreateRecovery, DataSources, Driver, FindCreated, ObjectWatcher,
-    arguments,
+    ApplyRequest, ApplyResponse, CallContext, CreateRecovery, DataSources, Driver, FindCreated, NotReady,
+    ObjectWatcher, arguments,
 };
 use discovery::ApiKind;
 use object::LAST_APPLIED;
@@ -277,6 +277,15 @@ impl Driver for KubernetesObject {
         request: &'a ImportRequest,
     ) -> BoxFuture<'a, Result<Option<ObjectState>, DriverError>> {
         Box::pin(async { self.import_object(context, arguments::import_id(context, request)?).await })
+    }
+
+    fn wait_ready<'a>(
+        &'a self,
+        context: &'a CallContext,
+        object: &'a RecordedObject,
+        tell: &'a (dyn Fn(&str) + Send + Sync),
+    ) -> BoxFuture<'a, Result<ObjectState, NotReady>> {
+        Box::pin(self.until_ready(context, object, tell))
     }
 
     fn recovery(&self) -> CreateRecovery<'_> {

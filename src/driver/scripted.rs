@@ -25,8 +25,8 @@ use crate::model::{
 
 use super::hook::{HookCall, HookOutcome, HookRunner};
 use super::{
-    ApplyRequest, ApplyResponse, CallContext, CreateRecovery, DataSources, Driver, Expected, FindCreated, TakeOver,
-    arguments,
+    ApplyRequest, ApplyResponse, CallContext, CreateRecovery, DataSources, Driver, Expected, FindCreated, LastSeen,
+    NotReady, TakeOver, arguments,
 };
 
 pub use script::{Answer, Line, Operation, Recovery, Script};
@@ -118,6 +118,11 @@ impl Scripted {
                 self.perform(context, operation, request);
                 self.crash(context, operation).await;
                 ApplyResponse::default()
+            }
+            Answer::Unready => {
+                let done = self.perform(context, operation, request);
+                let ready_by = done.object.as_ref().map(|_| context.deadline);
+                ApplyResponse { ready_by, ..done }
             }
             _ => self.perform(context, operation, request),
         }
@@ -212,6 +217,30 @@ impl Driver for Scripted {
                 Answer::Fail { kind, message } => Err(refusal(kind.into(), &message)),
                 _ => Ok(self.world.object(id).map(state)),
             }
+        })
+    }
+
+    fn wait_ready<'a>(
+        &'a self,
+        context: &'a CallContext,
+        object: &'a RecordedObject,
+        tell: &'a (dyn Fn(&str) + Send + Sync),
+    ) -> BoxFuture<'a, Result<ObjectState, NotReady>> {
+        Box::pin(async move {
+            tell("as the script says");
+            let id = object.id().unwrap_or_default();
+            match self.cue(context, Operation::Ready).await {
+                Answer::Fail { kind, message } => return Err(refusal(kind.into(), &message).into()),
+                Answer::FailPartly { kind, message } => {
+                    let last = self.world.object(id).map_or(LastSeen::Gone, |value| LastSeen::Object(state(value)));
+                    return Err(NotReady { error: refusal(kind.into(), &message), last });
+                }
+                Answer::Lose => self.world.lose(id),
+                Answer::CrashBefore | Answer::CrashAfter => self.crash(context, Operation::Ready).await,
+                _ => {}
+            }
+            let gone = || NotReady { error: refusal(ErrorKind::Transient, "it is gone"), last: LastSeen::Gone };
+            self.world.ready(id).map(state).ok_or_else(gone)
         })
     }
 
@@ -327,9 +356,13 @@ fn plan(request: &PlanRequest) -> PlanResponse {
         _ => Value::Unknown,
     };
     let computed = [("computed", kept("computed", !changed)), ("id", kept("id", replaced.is_empty()))];
+    let planned = Value::map(arguments.into_iter().chain(computed));
+    let waits = request.prior.as_ref().is_some_and(|prior| prior.readiness.is_some());
+    let until_ready = waits.then(|| planned.with("computed", Value::Unknown));
     let identity = argument("name").as_str().map(|name| Value::map([("name", Value::from(name))]));
     PlanResponse {
-        planned: Value::map(arguments.into_iter().chain(computed)),
+        planned,
+        until_ready,
         requires_replace: replaced,
         private: Arc::from(request.entropy),
         identity,

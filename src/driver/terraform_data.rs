@@ -67,11 +67,7 @@ impl Driver for TerraformData {
         object: &'a RecordedObject,
     ) -> BoxFuture<'a, Result<Option<ObjectState>, DriverError>> {
         // The record is the object: there is nothing else that could have changed.
-        let state = ObjectState {
-            value: object.value.clone(),
-            private: Arc::clone(&object.private),
-            identity: object.identity.clone(),
-        };
+        let state = object.state();
         Box::pin(async { Ok(Some(state)) })
     }
 

@@ -10,6 +10,8 @@ use crate::model::{Address, Stored};
 pub enum Order {
     /// Start a step, which has its place.
     Start(Box<StepInput>, Place),
+    /// End the waits for readiness of all steps that were started before.
+    EndWaits,
     /// Remove a record that holds nothing any more.
     Sweep(Stored),
 }

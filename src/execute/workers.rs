@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use futures::FutureExt;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::failure::Failure;
@@ -36,13 +37,23 @@ pub struct Workers {
     news: UnboundedReceiver<(Step, News)>,
     to_us: UnboundedSender<(Step, News)>,
     full: Full,
+    /// Ends the waits for readiness of the steps that were started with it.
+    waits: watch::Sender<bool>,
 }
 
 impl Workers {
     /// Workers without an order.
     pub fn new(engine: Arc<Engine>, wishes: Wishes) -> Self {
         let (to_us, news) = unbounded_channel();
-        Self { engine, wishes, tasks: JoinSet::new(), news, to_us, full: Full::default() }
+        Self {
+            engine,
+            wishes,
+            tasks: JoinSet::new(),
+            news,
+            to_us,
+            full: Full::default(),
+            waits: watch::Sender::new(false),
+        }
     }
 
     /// The surroundings of all steps.
@@ -54,6 +65,8 @@ impl Workers {
     pub fn carry_out(&mut self, order: Order) {
         match order {
             Order::Start(input, place) => self.start(*input, place),
+            // What starts later waits on.
+            Order::EndWaits => drop(std::mem::replace(&mut self.waits, watch::Sender::new(false)).send(true)),
             Order::Sweep(base) => drop(self.tasks.spawn(sweep(Arc::clone(&self.engine), base))),
         }
     }
@@ -104,6 +117,7 @@ impl Workers {
         let task = StepTask {
             engine: Arc::clone(&self.engine),
             wishes: self.wishes.clone(),
+            stop: self.waits.subscribe(),
             input,
             notes: std::sync::Mutex::default(),
             warnings: Warnings::default(),

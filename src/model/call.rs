@@ -32,6 +32,9 @@ pub struct PlanResponse {
     /// The driver is to be told something that it does not keep and that no value shows: the object is updated even
     /// when it is planned to stay as it is.
     pub tells: bool,
+    /// Of a prior object that is not ready yet and that is to stay as it is: `planned`, with what may still change until it
+    /// is ready unknown.
+    pub until_ready: Option<Value>,
     /// The driver has checked the plan by the rules of its protocol, which know more than values tell: against the
     /// configuration, the prior object and the plan before, and which attributes force a replacement.
     pub checked: bool,

@@ -10,7 +10,8 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use purlin::driver::scripted::{Recovery, Script, World};
 use purlin::driver::{
-    ApplyRequest, ApplyResponse, CallContext, CreateRecovery, DataSources, Driver, Expected, FindCreated, Scripted,
+    ApplyRequest, ApplyResponse, CallContext, CreateRecovery, DataSources, Driver, Expected, FindCreated, NotReady,
+    Scripted,
 };
 use purlin::model::{
     Diagnostics, DriverError, ErrorKind, ImportRequest, ObjectState, PlanRequest, PlanResponse, Provider,
@@ -277,6 +278,15 @@ impl Driver for Line {
             self.outside.asked(&self.replica, "import", context).await?;
             self.scripted.import(context, request).await
         })
+    }
+
+    fn wait_ready<'a>(
+        &'a self,
+        context: &'a CallContext,
+        object: &'a RecordedObject,
+        tell: &'a (dyn Fn(&str) + Send + Sync),
+    ) -> BoxFuture<'a, Result<ObjectState, NotReady>> {
+        self.scripted.wait_ready(context, object, tell)
     }
 
     fn recovery(&self) -> CreateRecovery<'_> {

@@ -61,6 +61,8 @@ pub struct Answer {
     checked: bool,
     #[serde(default)]
     tells: bool,
+    #[serde(default)]
+    until_ready: Option<String>,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -164,6 +166,7 @@ impl Kept for PlanResponse {
             private: BASE64_STANDARD.encode(&self.private),
             identity: self.identity.as_ref().map(keep_value).transpose().ok()?,
             tells: self.tells,
+            until_ready: self.until_ready.as_ref().map(keep_value).transpose().ok()?,
             checked: self.checked,
         }))
     }
@@ -180,6 +183,7 @@ impl Kept for PlanResponse {
             private: recall_bytes(&answer.private)?,
             identity: answer.identity.as_deref().map(recall_value).transpose().ok()?,
             tells: answer.tells,
+            until_ready: answer.until_ready.as_deref().map(recall_value).transpose().ok()?,
             checked: answer.checked,
         })
     }
@@ -268,7 +272,15 @@ mod tests {
         let state = Some(ObjectState { value: value.clone(), private: private.clone(), identity: identity.clone() });
         assert_eq!(Option::<ObjectState>::recall(&state.keep().unwrap()).unwrap(), state);
         let requires_replace = vec![Path::default().name("rule").index(0).name("port")];
-        let answer = PlanResponse { planned: value, requires_replace, private, identity, tells: false, checked: false };
+        let until_ready = Some(value.clone());
+        let answer = PlanResponse {
+            planned: value,
+            requires_replace,
+            private,
+            identity,
+            until_ready,
+            ..PlanResponse::default()
+        };
         let recalled = PlanResponse::recall(&answer.keep().unwrap()).unwrap();
         assert_eq!(format!("{recalled:?}"), format!("{answer:?}"));
         let address = "web[0]".parse().unwrap();

@@ -148,6 +148,7 @@ impl Object<'_> {
             private: kept.encode(),
             identity: None,
             tells,
+            until_ready: None,
             checked: true,
         })
     }

@@ -24,6 +24,8 @@ pub enum Operation {
     Create,
     /// Change one.
     Update,
+    /// Wait until one is ready.
+    Ready,
     /// Destroy one.
     Destroy,
     /// Run a hook.
@@ -58,13 +60,15 @@ pub enum Answer {
     /// The change happens, but the answer is a transient error without an object. Fair only with a create that may
     /// be repeated.
     LoseAnswer,
+    /// Create and update: all goes well, and the object is not ready yet.
+    Unready,
     /// The process ends before the change.
     CrashBefore,
     /// The process ends after the change and before the answer.
     CrashAfter,
     /// The call waits until this gate is released; then the next answer counts.
     Hold(String),
-    /// Read: somebody has removed the object.
+    /// Read, and wait until it is ready: somebody has removed the object.
     Lose,
     /// All goes well, and something is warned of.
     Warn(String),

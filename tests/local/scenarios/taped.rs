@@ -8,8 +8,8 @@ use futures::future::BoxFuture;
 use purlin::driver::hook::{HookCall, HookOutcome, HookRunner};
 use purlin::driver::publish::CopyOf;
 use purlin::driver::{
-    ApplyRequest, ApplyResponse, CallContext, CreateRecovery, DataSources, Driver, Expected, FindCreated, Publisher,
-    Scripted, TakeOver,
+    ApplyRequest, ApplyResponse, CallContext, CreateRecovery, DataSources, Driver, Expected, FindCreated, NotReady,
+    Publisher, Scripted, TakeOver,
 };
 use purlin::execute::{Journal, JournalError};
 use purlin::model::data::Texts;
@@ -102,6 +102,16 @@ impl Driver for TapedDriver {
         request: &'a ImportRequest,
     ) -> BoxFuture<'a, Result<Option<ObjectState>, DriverError>> {
         self.inner.import(context, request)
+    }
+
+    fn wait_ready<'a>(
+        &'a self,
+        context: &'a CallContext,
+        object: &'a RecordedObject,
+        tell: &'a (dyn Fn(&str) + Send + Sync),
+    ) -> BoxFuture<'a, Result<ObjectState, NotReady>> {
+        self.tape.note(format!("  wait for {}", context.address));
+        self.inner.wait_ready(context, object, tell)
     }
 
     fn configuration<'a>(&'a self, context: &'a CallContext) -> BoxFuture<'a, Result<Arc<str>, DriverError>> {
