@@ -153,10 +153,10 @@ pub async fn run(options: Options, surroundings: Surroundings, shutdown: Shutdow
     let engine = Arc::new(engine.with_hooks(Arc::new(JobHooks::new(client.clone(), clock.clone()))));
     let host = options.pod.as_ref().map_or_else(|| "process".to_owned(), |pod| pod.name.clone());
     let (leadership, election) = elect(&options, &client, holders::identity(&host, &me), &clock, &ended);
-    if let Some(driver) = providers.clone() {
+    if let Some(providers) = providers.clone() {
         let checks = ProviderChecks {
             client: client.clone(),
-            driver,
+            providers,
             leadership: leadership.clone(),
             clock: clock.clone(),
             random: random.clone(),

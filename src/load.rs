@@ -35,9 +35,7 @@ pub use expression::{Choice, Reference, Scope, Template};
 pub use family::{Expansion, Family};
 pub use hook::{Hook, When};
 pub use inputs::{Data, Inputs};
-pub use instance::{
-    DeletionPolicy, Drift, DriftAction, Each, IgnoredChange, ImportRequest, Instance, Policies, Timeouts, Trigger,
-};
+pub use instance::{DeletionPolicy, Drift, DriftAction, Each, IgnoredChange, Instance, Policies, Timeouts, Trigger};
 pub use intern::Interner;
 pub use own::{Own, WithSelf};
 pub use provider::{Provided, ProviderConfig, ProviderSpec, Unsettled};

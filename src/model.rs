@@ -23,7 +23,7 @@ pub mod value;
 pub mod version;
 
 pub use address::{Address, DeposedKey, InstanceKey, of_name};
-pub use call::{DriverError, ErrorKind, ObjectState, PlanRequest, PlanResponse};
+pub use call::{DriverError, ErrorKind, ImportRequest, ObjectState, PlanRequest, PlanResponse};
 pub use change::{Action, Change, Drift, Operation, ReplaceOrder, Step};
 pub use config_digest::ConfigDigest;
 pub use data::{DataKind, DataRef};
@@ -35,8 +35,8 @@ pub use provider::{Files, Package, Provider, ProviderUse};
 pub use reading::Reading;
 pub use reason::Reason;
 pub use record::{
-    Holder, Intent, ObjectStatus, PlannedObject, PublishedCopy, Record, Recorded, RecordedObject, SeenTrigger, Stored,
-    Triggers, Version,
+    Holder, Intent, ObjectStatus, PlannedObject, PublishedCopy, Readiness, Record, Recorded, RecordedObject,
+    SeenTrigger, Stored, Triggers, Version,
 };
 pub use revision::Revision;
 pub use schema::{Attribute, AttributeType, Schema};

@@ -520,7 +520,7 @@ impl Reconciler {
         all.iter().for_each(|address| self.bring_in(address));
     }
 
-    /// Nothing new from now on. Plans are dropped; running calls and recoveries are awaited.
+    /// Nothing new from now on. Plans are dropped; running calls and recoveries are awaited, readiness is not.
     fn stop(&mut self, state: State) {
         tracing::debug!(namespace = &**self.namespace(), ?state, "starting no more steps, awaiting running calls");
         self.state = state;
@@ -528,6 +528,7 @@ impl Reconciler {
         self.planning.stop();
         self.objects.stop_timers();
         self.schedule.stop();
+        self.commands.push(Command::Execute(Order::EndWaits));
     }
 
     fn is_quiet(&self) -> bool {

@@ -52,7 +52,7 @@ pub async fn to_the_end(
 async fn obey(stop: Stop, run: &mut Run, console: Console) -> bool {
     match stop {
         Stop::InOrder => {
-            run.schedule.stop();
+            run.stop();
             console.notice(STOPPING);
             true
         }

@@ -36,6 +36,9 @@ impl<'a> DiagnosticEvent<'a> {
 /// Why a step ends without having done anything, when a newer wish is known.
 pub const WITHDRAWN: &str = "the Resource has changed since this was planned";
 
+/// Why a step ends before its object is ready, when it is stopped.
+pub const LET_GO: &str = "the object is not ready yet; the next run goes on waiting for it";
+
 /// Something that happened to a step.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -58,6 +61,8 @@ impl<'a> StepEvent<'a> {
             ProgressKind::Started | ProgressKind::Hook(_) | ProgressKind::Warning(_) | ProgressKind::Delayed(_) => {
                 ("started", None)
             }
+            // What it was to do outside is done.
+            ProgressKind::LetGo => ("finished", Some(LET_GO.to_owned())),
             ProgressKind::Withdrawn => ("failed", Some(WITHDRAWN.to_owned())),
             ProgressKind::Finished => ("finished", None),
             ProgressKind::Failed { message, .. } => ("failed", Some(message.clone())),

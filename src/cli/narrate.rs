@@ -169,6 +169,7 @@ fn what_happens(change: &Change) -> &'static str {
     match (change.action, change.order) {
         (Action::NoOp, _) => "nothing, it is as it should be",
         (Action::Record, _) => "only its record is brought up to date",
+        (Action::Wait, _) => "it is waited for until it is ready",
         (Action::Create, _) => "it is created",
         (Action::Update, _) => "it is updated in place",
         (Action::Replace, Some(ReplaceOrder::CreateFirst)) => "it is replaced, the new object is created first",

@@ -179,6 +179,8 @@ impl Reporter {
                 let told = if note.message.is_empty() { String::new() } else { format!(": {}", note.message) };
                 format!("{name}: hook `{}` {state}{told}", note.hook)
             }
+            // What only takes its time is no trouble.
+            ProgressKind::Delayed(why) if why.reason == Reason::Progressing => format!("{name}: {}", why.message()),
             ProgressKind::Warning(warning) | ProgressKind::Delayed(warning) => {
                 format!("{name}: {}: {}", self.paint.warning("warning"), warning.message())
             }
@@ -189,6 +191,7 @@ impl Reporter {
             ProgressKind::Failed { message, .. } => {
                 format!("{name}: {} {} after {took}: {message}", step.operation.as_str(), self.paint.error("failed"))
             }
+            ProgressKind::LetGo => format!("{name}: {}", json::LET_GO),
             ProgressKind::Withdrawn => format!("{name}: {}", json::WITHDRAWN),
             ProgressKind::Skipped { because_of } => {
                 let why = because_of.as_ref().map_or("stopped".to_owned(), |cause| format!("`{}` failed", cause.id()));
@@ -216,17 +219,18 @@ fn count(summary: &mut Summary, progress: &Progress) {
     match (&progress.kind, progress.step.operation) {
         (ProgressKind::Failed { .. }, _) => summary.failed += 1,
         (ProgressKind::Skipped { .. }, _) => summary.skipped += 1,
-        (ProgressKind::Finished, Operation::Create) => summary.created += 1,
-        (ProgressKind::Finished, Operation::Update) => summary.updated += 1,
+        (ProgressKind::Finished | ProgressKind::LetGo, Operation::Create) => summary.created += 1,
+        (ProgressKind::Finished | ProgressKind::LetGo, Operation::Update) => summary.updated += 1,
         (ProgressKind::Finished, Operation::Destroy) => summary.destroyed += 1,
         (
             ProgressKind::Started
             | ProgressKind::Hook(_)
             | ProgressKind::Warning(_)
             | ProgressKind::Delayed(_)
+            | ProgressKind::LetGo
             | ProgressKind::Withdrawn,
             _,
         )
-        | (_, Operation::Record | Operation::Forget | Operation::Read) => {}
+        | (_, Operation::Record | Operation::Wait | Operation::Forget | Operation::Read) => {}
     }
 }

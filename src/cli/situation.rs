@@ -275,7 +275,7 @@ pub fn has_errors(diagnostics: &[Diagnostic]) -> bool {
 /// Whether a change is one in the eyes of a user.
 pub fn is_change(change: &Change) -> bool {
     match change.action {
-        Action::NoOp | Action::Record | Action::Read | Action::Blocked => false,
+        Action::NoOp | Action::Record | Action::Wait | Action::Read | Action::Blocked => false,
         Action::Create | Action::Update | Action::Replace | Action::Destroy | Action::Forget => true,
     }
 }

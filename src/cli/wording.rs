@@ -28,6 +28,7 @@ pub fn words(operation: Operation) -> Words {
         Operation::Create => ("creating", "created"),
         Operation::Update => ("updating", "updated"),
         Operation::Record => ("recording", "recorded"),
+        Operation::Wait => ("waiting until it is ready", "ready"),
         Operation::Destroy => ("destroying", "destroyed"),
         Operation::Forget => ("forgetting", "forgotten"),
         Operation::Read => ("reading", "read"),

@@ -22,7 +22,7 @@ use super::inputs::InputWatches;
 use super::status::Target;
 use super::world::Shared;
 use crate::driver::{ObjectWatcher, Watched};
-use crate::execute::{Place, Places, ProgressKind, Wishes, Workers};
+use crate::execute::{Order, Place, Places, ProgressKind, Wishes, Workers};
 use crate::model::{Address, ProviderUse, Step};
 use crate::reconcile::{Command, Gauges, Happened, Outside, Turn};
 
@@ -201,9 +201,10 @@ impl NamespaceTask {
             Command::Progress(step, kind) => self.count_end(&step, &kind),
             Command::CancelPlans => self.plannings = JoinSet::new(),
             Command::Execute(order) => {
-                let began = (Instant::now(), order.input.type_name().clone());
-                self.running.insert(order.input.step().clone(), began);
-                context.metrics.step_started();
+                if let Order::Start(input, _) = &order {
+                    self.running.insert(input.step().clone(), (Instant::now(), input.type_name().clone()));
+                    context.metrics.step_started();
+                }
                 self.workers.carry_out(order);
             }
             Command::Recover(stored) => drop(self.settling.spawn(recovery::recover(context, shared, stored))),
@@ -243,14 +244,14 @@ impl NamespaceTask {
     /// Counts a step that has ended.
     fn count_end(&mut self, step: &Step, kind: &ProgressKind) {
         let failed = match kind {
-            ProgressKind::Finished | ProgressKind::Withdrawn => false,
+            ProgressKind::Finished | ProgressKind::Withdrawn | ProgressKind::LetGo => false,
             ProgressKind::Failed { .. } => true,
             _ => return,
         };
         let Some((began, type_name)) = self.running.remove(step) else { return };
         let metrics = &self.context.metrics;
         match kind {
-            ProgressKind::Withdrawn => metrics.step_withdrawn(),
+            ProgressKind::Withdrawn | ProgressKind::LetGo => metrics.step_withdrawn(),
             _ => metrics.step_ended(step.operation, &type_name, failed, began.elapsed()),
         }
     }

@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use super::lease::Leadership;
 use crate::api;
 use crate::api::conditions::{ConditionType, condition, merge};
-use crate::driver::{Driver, Preparation, ProviderFacts};
+use crate::driver::{Preparation, ProviderFacts, Providers};
 use crate::install::Locked;
 use crate::load::ProviderSpec;
 use crate::model::{Reason, Severity};
@@ -65,7 +65,7 @@ pub struct ProviderChecks {
     /// To the API server.
     pub client: Client,
     /// Serves providers.
-    pub driver: Arc<dyn Driver>,
+    pub providers: Arc<Providers>,
     /// Only the leader writes.
     pub leadership: Leadership,
     /// The clock.
@@ -150,10 +150,10 @@ impl ProviderChecks {
             Some(problem) => (problem.reason, problem.message()),
             None => {
                 let this = std::slice::from_ref(&seen.spec.provider);
-                self.driver
+                self.providers
                     .prepare(Preparation { namespace: None, version: 0, needed: this, current: this, settled: &[] })
                     .await;
-                match self.driver.fault(&seen.spec.provider) {
+                match self.providers.fault(&seen.spec.provider) {
                     Some(error) => (Reason::ProviderNotReady, error.line()),
                     None => (Reason::Available, "the provider can be used".to_owned()),
                 }
@@ -162,7 +162,7 @@ impl ProviderChecks {
         if !self.leadership.is_leading() {
             return Some(FOLLOWING);
         }
-        let facts = self.driver.facts(&seen.spec.provider).filter(|_| reason == Reason::Available);
+        let facts = self.providers.facts(&seen.spec.provider).filter(|_| reason == Reason::Available);
         let written = self.write(&seen.object, reason, message, facts).await;
         let retries = reason == Reason::ProviderNotReady || written.is_err();
         retries.then(|| retry::delay(failures + 1, self.random.number()))

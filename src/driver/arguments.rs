@@ -3,7 +3,10 @@
 //! It looks at the first level only: which arguments there are, which must be there. What stands inside of an
 //! argument is the driver's business.
 
-use crate::model::{Address, Attribute, AttributeType, Diagnostic, Diagnostics, Path, Reason, Schema, Value};
+use crate::model::{
+    Address, Attribute, AttributeType, Diagnostic, Diagnostics, DriverError, ErrorKind, ImportRequest, Path, Reason,
+    Schema, Value,
+};
 
 use super::CallContext;
 
@@ -44,6 +47,34 @@ pub(crate) fn error(context: &CallContext, path: Path, summary: impl Into<String
     let address =
         context.address.parse::<Address>().unwrap_or_else(|_| Address::single(std::sync::Arc::clone(&context.address)));
     Diagnostic::error(&address, Reason::InvalidConfig, summary).at(path)
+}
+
+/// The id of an import, for types whose objects have no identity.
+pub(crate) fn import_id<'a>(context: &CallContext, request: &'a ImportRequest) -> Result<&'a str, DriverError> {
+    match request {
+        ImportRequest::Id(id) => Ok(id),
+        ImportRequest::Identity(_) => Err(no_identity(context)),
+    }
+}
+
+/// Objects of the type are imported by their id only.
+pub(crate) fn no_identity(context: &CallContext) -> DriverError {
+    DriverError {
+        kind: ErrorKind::InvalidConfig,
+        message: format!("objects of the type `{}` have no identity", context.type_name),
+        path: None,
+        hint: Some("write `import.id`".to_owned()),
+    }
+}
+
+/// No object of the type `type_name` becomes one of the type that is called.
+pub(crate) fn no_way(context: &CallContext, type_name: &str) -> DriverError {
+    DriverError {
+        kind: ErrorKind::Terminal,
+        message: format!("an object of the type `{type_name}` cannot become one of the type `{}`", context.type_name),
+        path: None,
+        hint: None,
+    }
 }
 
 /// An attribute that must be configured, or may be.

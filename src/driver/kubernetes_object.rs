@@ -33,12 +33,15 @@ use futures::future::BoxFuture;
 use tokio::sync::OnceCell;
 
 use crate::model::{
-    Attribute, AttributeType, Diagnostics, DriverError, ErrorKind, ObjectState, Path, PlanRequest, PlanResponse,
-    Provider, RecordedObject, Schema, Value,
+    Attribute, AttributeType, Diagnostics, DriverError, ErrorKind, ImportRequest, ObjectState, Path, PlanRequest,
+    PlanResponse, Provider, RecordedObject, Schema, Value,
 };
 use crate::process::Clock;
 
-use super::{ApplyRequest, ApplyResponse, CallContext, CreateRecovery, Driver, Expected, ObjectWatcher, arguments};
+use super::{
+    ApplyRequest, ApplyResponse, CallContext, CreateRecovery, DataSources, Driver, FindCreated, NotReady,
+    ObjectWatcher, arguments,
+};
 use discovery::ApiKind;
 use object::LAST_APPLIED;
 use refusal::{Attempt, Failure};
@@ -272,66 +275,49 @@ impl Driver for KubernetesObject {
     fn import<'a>(
         &'a self,
         context: &'a CallContext,
-        id: &'a str,
+        request: &'a ImportRequest,
     ) -> BoxFuture<'a, Result<Option<ObjectState>, DriverError>> {
-        Box::pin(self.import_object(context, id))
+        Box::pin(async { self.import_object(context, arguments::import_id(context, request)?).await })
     }
 
-    fn data_schema(&self, type_name: &str, _: Option<&Provider>) -> Option<Arc<Schema>> {
-        (type_name == TYPE_NAME).then(|| Arc::clone(&self.data_schema))
-    }
-
-    fn expect_data<'a>(
+    fn wait_ready<'a>(
         &'a self,
         context: &'a CallContext,
-        config: &'a Value,
-    ) -> BoxFuture<'a, Result<Expected, DriverError>> {
-        Box::pin(async {
-            let mut found = arguments::check(context, &self.data_schema, config);
-            found.extend(data::check(context, config));
-            Ok((found, data::value(config, Value::Unknown, Value::Unknown)))
-        })
+        object: &'a RecordedObject,
+        tell: &'a (dyn Fn(&str) + Send + Sync),
+    ) -> BoxFuture<'a, Result<ObjectState, NotReady>> {
+        Box::pin(self.until_ready(context, object, tell))
     }
 
-    fn read_data<'a>(
-        &'a self,
-        context: &'a CallContext,
-        config: &'a Value,
-    ) -> BoxFuture<'a, Result<Value, DriverError>> {
-        Box::pin(self.read_existing(context, config))
-    }
-
-    fn create_recovery(&self) -> CreateRecovery {
+    fn recovery(&self) -> CreateRecovery<'_> {
         // The name is fixed before the call and the object carries our mark, so the same call again finishes it.
-        CreateRecovery::Repeat
-    }
-
-    fn find_created<'a>(
-        &'a self,
-        context: &'a CallContext,
-        planned: &'a Value,
-    ) -> BoxFuture<'a, Result<Option<ObjectState>, DriverError>> {
-        Box::pin(self.find_own(context, planned))
-    }
-
-    fn concurrency(&self) -> Option<usize> {
-        Some(CALLS_AT_ONCE)
+        CreateRecovery::Repeat(self)
     }
 
     fn configuration<'a>(&'a self, context: &'a CallContext) -> BoxFuture<'a, Result<Arc<str>, DriverError>> {
         Box::pin(self.cluster(context))
     }
 
+    fn concurrency(&self) -> Option<usize> {
+        Some(CALLS_AT_ONCE)
+    }
+
+    fn data(&self) -> Option<&dyn DataSources> {
+        Some(self)
+    }
+
     fn watcher(&self) -> Option<&dyn ObjectWatcher> {
         self.watches.as_ref().map(|watches| watches as &dyn ObjectWatcher)
     }
+}
 
-    fn close(&self) -> BoxFuture<'_, ()> {
-        Box::pin(async {
-            if let Some(watches) = &self.watches {
-                watches.close();
-            }
-        })
+impl FindCreated for KubernetesObject {
+    fn find_created<'a>(
+        &'a self,
+        context: &'a CallContext,
+        planned: &'a Value,
+    ) -> BoxFuture<'a, Result<Option<ObjectState>, DriverError>> {
+        Box::pin(self.find_own(context, planned))
     }
 }
 
@@ -344,5 +330,6 @@ fn recorded_target(object: &RecordedObject) -> Result<Target, DriverError> {
         hint: Some("remove it with `purlin state rm` and import the object".to_owned()),
     })
 }
+
 #[cfg(test)]
 mod tests;

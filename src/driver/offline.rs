@@ -6,10 +6,10 @@ use std::sync::Arc;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 
-use super::{ApplyRequest, ApplyResponse, CallContext, CreateRecovery, Driver, Expected, Preparation};
+use super::{ApplyRequest, ApplyResponse, CallContext, CreateRecovery, DataSources, Driver, Expected};
 use crate::model::{
-    Diagnostics, DriverError, ErrorKind, ObjectState, PlanRequest, PlanResponse, Provider, RecordedObject, Schema,
-    Value,
+    Diagnostics, DriverError, ErrorKind, ImportRequest, ObjectState, PlanRequest, PlanResponse, Provider,
+    RecordedObject, Schema, Value,
 };
 
 /// The schema and the checks of a driver, without its calls.
@@ -40,18 +40,6 @@ fn refusal() -> DriverError {
 impl Driver for Offline {
     fn schema(&self, type_name: &str, provider: Option<&Provider>) -> Option<Arc<Schema>> {
         self.0.schema(type_name, provider)
-    }
-
-    fn types(&self, provider: Option<&Provider>, is_data: bool) -> Vec<String> {
-        self.0.types(provider, is_data)
-    }
-
-    fn prepare<'a>(&'a self, preparation: Preparation<'a>) -> BoxFuture<'a, ()> {
-        self.0.prepare(preparation)
-    }
-
-    fn fault(&self, provider: &Provider) -> Option<DriverError> {
-        self.0.fault(provider)
     }
 
     fn validate<'a>(
@@ -86,24 +74,26 @@ impl Driver for Offline {
         async { ApplyResponse { error: Some(refusal()), ..ApplyResponse::default() } }.boxed()
     }
 
-    fn import<'a>(&'a self, _: &'a CallContext, _: &'a str) -> BoxFuture<'a, Result<Option<ObjectState>, DriverError>> {
-        async { Err(refusal()) }.boxed()
-    }
-
-    fn create_recovery(&self) -> CreateRecovery {
-        self.0.create_recovery()
-    }
-
-    fn find_created<'a>(
+    fn import<'a>(
         &'a self,
         _: &'a CallContext,
-        _: &'a Value,
+        _: &'a ImportRequest,
     ) -> BoxFuture<'a, Result<Option<ObjectState>, DriverError>> {
         async { Err(refusal()) }.boxed()
     }
 
+    fn recovery(&self) -> CreateRecovery<'_> {
+        CreateRecovery::Unknown
+    }
+
+    fn data(&self) -> Option<&dyn DataSources> {
+        self.0.data().map(|_| self as &dyn DataSources)
+    }
+}
+
+impl DataSources for Offline {
     fn data_schema(&self, type_name: &str, provider: Option<&Provider>) -> Option<Arc<Schema>> {
-        self.0.data_schema(type_name, provider)
+        self.0.data()?.data_schema(type_name, provider)
     }
 
     fn expect_data<'a>(
@@ -111,19 +101,14 @@ impl Driver for Offline {
         context: &'a CallContext,
         config: &'a Value,
     ) -> BoxFuture<'a, Result<Expected, DriverError>> {
-        self.0.expect_data(context, config)
+        match self.0.data() {
+            Some(data) => data.expect_data(context, config),
+            None => async { Err(refusal()) }.boxed(),
+        }
     }
 
     /// Nobody knows what is there, so all of it is unknown.
     fn read_data<'a>(&'a self, _: &'a CallContext, _: &'a Value) -> BoxFuture<'a, Result<Value, DriverError>> {
         async { Ok(Value::Unknown) }.boxed()
-    }
-
-    fn concurrency(&self) -> Option<usize> {
-        None
-    }
-
-    fn close(&self) -> BoxFuture<'_, ()> {
-        self.0.close()
     }
 }

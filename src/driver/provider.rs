@@ -6,6 +6,7 @@
 mod adopt;
 mod asking;
 mod data;
+mod host;
 mod mask;
 mod object;
 mod private;
@@ -18,7 +19,7 @@ mod spares;
 mod told;
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -26,12 +27,10 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use jiff::SignedDuration;
 
-use super::{
-    ApplyRequest, ApplyResponse, CallContext, CreateRecovery, Driver, Expected, Preparation, ProviderFacts, Warnings,
-};
+use super::{ApplyRequest, ApplyResponse, CallContext, CreateRecovery, DataSources, Driver, TakeOver, Warnings};
 use crate::model::{
-    Diagnostics, DriverError, ErrorKind, ObjectState, PlanRequest, PlanResponse, Provider, ProviderUse, RecordedObject,
-    Schema, Secrets, Value,
+    Diagnostics, DriverError, ErrorKind, ImportRequest, ObjectState, PlanRequest, PlanResponse, Provider, ProviderUse,
+    RecordedObject, Schema, Secrets, Value,
 };
 use crate::process::{Clock, lock};
 use asking::Asking;
@@ -41,6 +40,7 @@ use served::Served;
 use sessions::Sessions;
 
 pub use adopt::{Adopted, ForeignObject, Reconstructed};
+pub use host::{Preparation, ProviderFacts};
 pub use reattach::Reattach;
 pub use sessions::{ProviderOptions, SettingsUse};
 
@@ -152,7 +152,7 @@ impl Providers {
     }
 
     /// A configured provider, to be called about a data source.
-    async fn data<'a>(&'a self, context: &'a CallContext) -> Result<Object<'a>, DriverError> {
+    async fn data_source<'a>(&'a self, context: &'a CallContext) -> Result<Object<'a>, DriverError> {
         let kind = |served: &Served| served.data(&context.type_name);
         self.called(context, "data source", kind).await
     }
@@ -223,51 +223,6 @@ impl Driver for Providers {
         Some(served.resource(type_name).ok()??.outline.clone())
     }
 
-    fn types(&self, provider: Option<&Provider>, is_data: bool) -> Vec<String> {
-        match provider {
-            Some(provider) => self.known(provider).and_then(Result::ok).map(|served| served.types(is_data)),
-            None => Some(self.asking.all().iter().flat_map(|served| served.types(is_data)).collect()),
-        }
-        .unwrap_or_default()
-    }
-
-    fn prepare<'a>(&'a self, preparation: Preparation<'a>) -> BoxFuture<'a, ()> {
-        let Preparation { namespace, version, needed, current, settled } = preparation;
-        async move {
-            lock(&self.current).extend(current.iter().map(|one| (one.name.clone(), Arc::clone(one))));
-            if let Some(namespace) = namespace {
-                let left = self.settle(namespace, Settled { version, uses: settled.to_vec() });
-                // Should an object be left that was made under them, they are started once more.
-                left.iter().for_each(|used| self.sessions.retire(used));
-            }
-            let all: Vec<Arc<Provider>> = needed.iter().map(|provider| self.current(provider)).collect();
-            futures::future::join_all(all.iter().map(|provider| self.ask(provider))).await;
-        }
-        .boxed()
-    }
-
-    fn fault(&self, provider: &Provider) -> Option<DriverError> {
-        self.known(provider)?.err()
-    }
-
-    fn facts(&self, provider: &Provider) -> Option<ProviderFacts> {
-        Some(self.known(provider)?.ok()?.facts().clone())
-    }
-
-    fn configure<'a>(&'a self, used: &'a ProviderUse) -> BoxFuture<'a, Result<Diagnostics, DriverError>> {
-        async move {
-            let used = self.as_served(used);
-            let served = self.ask(&used.provider).await?;
-            self.sessions.configured(&used, &served).await?;
-            Ok(self.sessions.warned(&used))
-        }
-        .boxed()
-    }
-
-    fn warned(&self, used: &ProviderUse) -> Diagnostics {
-        self.sessions.warned(&self.as_served(used))
-    }
-
     fn validate<'a>(
         &'a self,
         context: &'a CallContext,
@@ -312,106 +267,26 @@ impl Driver for Providers {
     fn import<'a>(
         &'a self,
         context: &'a CallContext,
-        id: &'a str,
+        request: &'a ImportRequest,
     ) -> BoxFuture<'a, Result<Option<ObjectState>, DriverError>> {
-        harmless!(self, context, hush(None, None), import(id))
+        harmless!(self, context, hush(None, None), import(request))
     }
 
-    fn import_by_identity<'a>(
-        &'a self,
-        context: &'a CallContext,
-        identity: &'a Value,
-    ) -> BoxFuture<'a, Result<Option<ObjectState>, DriverError>> {
-        async move {
-            let called = self.object(context).await?;
-            called.masked(called.import_by_identity(identity).await)
-        }
-        .boxed()
-    }
-
-    fn take_over<'a>(
-        &'a self,
-        context: &'a CallContext,
-        type_name: &'a str,
-        object: &'a RecordedObject,
-    ) -> BoxFuture<'a, Result<ObjectState, DriverError>> {
-        async move {
-            let called = self.object(context).await?;
-            called.hush(None, Some(object));
-            called.masked(called.take_over(type_name, object).await)
-        }
-        .boxed()
-    }
-
-    fn reconstruct<'a>(
-        &'a self,
-        context: &'a CallContext,
-        value: &'a Value,
-    ) -> BoxFuture<'a, Result<Option<Reconstructed>, DriverError>> {
-        async move { self.reconstruct_as_written(context, value, None).await.map(Some) }.boxed()
-    }
-
-    fn data_schema(&self, type_name: &str, provider: Option<&Provider>) -> Option<Arc<Schema>> {
-        let served = self.known(provider?)?.ok()?;
-        Some(served.data(type_name).ok()??.outline.clone())
-    }
-
-    fn expect_data<'a>(
-        &'a self,
-        context: &'a CallContext,
-        config: &'a Value,
-    ) -> BoxFuture<'a, Result<Expected, DriverError>> {
-        async move {
-            let called = self.data(context).await?;
-            called.hush(Some(config), None);
-            let (found, expected) = called.masked(called.expect_data(config).await)?;
-            Ok((found.into_iter().map(|problem| called.mask.diagnostic(problem)).collect(), expected))
-        }
-        .boxed()
-    }
-
-    fn read_data<'a>(
-        &'a self,
-        context: &'a CallContext,
-        config: &'a Value,
-    ) -> BoxFuture<'a, Result<Value, DriverError>> {
-        async move {
-            let called = self.data(context).await?;
-            called.hush(Some(config), None);
-            called.masked(called.read_data(config).await)
-        }
-        .boxed()
-    }
-
-    fn create_recovery(&self) -> CreateRecovery {
+    fn recovery(&self) -> CreateRecovery<'_> {
         // A provider finds objects by the ids that it gives them, and of an unfinished create nobody has one.
         CreateRecovery::Unknown
-    }
-
-    fn find_created<'a>(
-        &'a self,
-        _: &'a CallContext,
-        _: &'a Value,
-    ) -> BoxFuture<'a, Result<Option<ObjectState>, DriverError>> {
-        async { Err(told::fault("providers cannot look for what they may have made")) }.boxed()
-    }
-
-    fn concurrency(&self) -> Option<usize> {
-        // Each configuration has a limit of its own.
-        None
     }
 
     fn configuration<'a>(&'a self, context: &'a CallContext) -> BoxFuture<'a, Result<Arc<str>, DriverError>> {
         async move { Ok(self.settings(context)?.digest.clone()) }.boxed()
     }
 
-    fn stop(&self) -> BoxFuture<'_, bool> {
-        self.stopped.store(true, Ordering::Relaxed);
-        async { self.sessions.stop().await }.boxed()
+    fn data(&self) -> Option<&dyn DataSources> {
+        Some(self)
     }
 
-    fn close(&self) -> BoxFuture<'_, ()> {
-        self.sessions.close().boxed()
+    fn takeover(&self) -> Option<&dyn TakeOver> {
+        Some(self)
     }
 }
 

@@ -5,15 +5,22 @@ use std::sync::Arc;
 
 use super::offline::Offline;
 use super::publish::Publisher;
-use super::{Driver, KubernetesObject, TerraformData, kubernetes_object, terraform_data};
+use super::{Driver, KubernetesObject, Providers, TerraformData, kubernetes_object, terraform_data};
 
 /// The drivers by the types they serve.
 #[derive(Clone, Default)]
 pub struct Registry {
     drivers: BTreeMap<Arc<str>, Arc<dyn Driver>>,
     families: BTreeMap<Arc<str>, Arc<dyn Driver>>,
-    providers: Option<Arc<dyn Driver>>,
+    providers: Option<Hosted>,
     publisher: Option<Arc<dyn Publisher>>,
+}
+
+/// The providers: as the driver of their types, which may be wrapped, and as what hosts them.
+#[derive(Clone)]
+struct Hosted {
+    driver: Arc<dyn Driver>,
+    host: Arc<Providers>,
 }
 
 impl Registry {
@@ -59,14 +66,19 @@ impl Registry {
 
     /// A registry whose other types are those of providers.
     #[must_use]
-    pub fn with_providers(mut self, driver: Arc<dyn Driver>) -> Self {
-        self.providers = Some(driver);
+    pub fn with_providers(mut self, host: Arc<Providers>) -> Self {
+        self.providers = Some(Hosted { driver: host.clone(), host });
         self
     }
 
-    /// The driver of providers, if there is one.
-    pub fn providers(&self) -> Option<&Arc<dyn Driver>> {
-        self.providers.as_ref()
+    /// What hosts providers, if they are served.
+    pub fn providers(&self) -> Option<&Arc<Providers>> {
+        self.providers.as_ref().map(|hosted| &hosted.host)
+    }
+
+    /// The same, if it is a provider that serves the type.
+    pub fn provider_of(&self, type_name: &str) -> Option<&Arc<Providers>> {
+        self.own(type_name).is_none().then(|| self.providers())?
     }
 
     /// The same types, checked without a call to anybody.
@@ -75,22 +87,27 @@ impl Registry {
         self.wrapped(|driver| Arc::new(Offline::new(driver)))
     }
 
-    /// The same types, each served by what `wrap` makes of its driver.
+    /// The same types, each served by what `wrap` makes of its driver. What hosts providers stays as it is.
     #[must_use]
     pub fn wrapped(self, wrap: impl Fn(Arc<dyn Driver>) -> Arc<dyn Driver>) -> Self {
         let named = |(name, driver)| (name, wrap(driver));
         Self {
             drivers: self.drivers.into_iter().map(&named).collect(),
             families: self.families.into_iter().map(&named).collect(),
-            providers: self.providers.map(&wrap),
+            providers: self.providers.map(|Hosted { driver, host }| Hosted { driver: wrap(driver), host }),
             publisher: None,
         }
     }
 
     /// The driver of a type.
     pub fn get(&self, type_name: &str) -> Option<&Arc<dyn Driver>> {
+        self.own(type_name).or_else(|| self.providers.as_ref().map(|hosted| &hosted.driver))
+    }
+
+    /// The driver of a type that no provider serves.
+    fn own(&self, type_name: &str) -> Option<&Arc<dyn Driver>> {
         let prefix = type_name.split_once('_').map_or(type_name, |(prefix, _)| prefix);
-        self.drivers.get(type_name).or_else(|| self.families.get(prefix)).or(self.providers.as_ref())
+        self.drivers.get(type_name).or_else(|| self.families.get(prefix))
     }
 
     /// The types served, in order; of a family only its prefix.

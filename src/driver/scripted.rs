@@ -19,14 +19,17 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 
 use crate::model::{
-    AttributeType, Diagnostic, Diagnostics, DriverError, ErrorKind, ObjectState, Path, PlanRequest, PlanResponse,
-    Provider, Reason, RecordedObject, Schema, Severity, Value,
+    AttributeType, Diagnostic, Diagnostics, DriverError, ErrorKind, ImportRequest, ObjectState, Path, PlanRequest,
+    PlanResponse, Provider, Reason, RecordedObject, Schema, Severity, Value,
 };
 
 use super::hook::{HookCall, HookOutcome, HookRunner};
-use super::{ApplyRequest, ApplyResponse, CallContext, CreateRecovery, Driver, Expected, arguments};
+use super::{
+    ApplyRequest, ApplyResponse, CallContext, CreateRecovery, DataSources, Driver, Expected, FindCreated, LastSeen,
+    NotReady, TakeOver, arguments,
+};
 
-pub use script::{Answer, Line, Operation, Script};
+pub use script::{Answer, Line, Operation, Recovery, Script};
 pub use world::{Cut, Effect, EffectKind, World};
 
 /// The prefix of the types served: `scripted` itself and `scripted_...`.
@@ -116,6 +119,11 @@ impl Scripted {
                 self.crash(context, operation).await;
                 ApplyResponse::default()
             }
+            Answer::Unready => {
+                let done = self.perform(context, operation, request);
+                let ready_by = done.object.as_ref().map(|_| context.deadline);
+                ApplyResponse { ready_by, ..done }
+            }
             _ => self.perform(context, operation, request),
         }
     }
@@ -142,42 +150,6 @@ impl Scripted {
 impl Driver for Scripted {
     fn schema(&self, type_name: &str, _: Option<&Provider>) -> Option<Arc<Schema>> {
         is_served(type_name).then(|| Arc::clone(&self.schema))
-    }
-
-    fn data_schema(&self, type_name: &str, _: Option<&Provider>) -> Option<Arc<Schema>> {
-        is_served(type_name).then(|| Arc::clone(&self.data_schema))
-    }
-
-    fn expect_data<'a>(
-        &'a self,
-        context: &'a CallContext,
-        config: &'a Value,
-    ) -> BoxFuture<'a, Result<Expected, DriverError>> {
-        Box::pin(async {
-            let found = arguments::check(context, &self.data_schema, config);
-            Ok((found, read(config, Value::Unknown, Value::Unknown)))
-        })
-    }
-
-    fn read_data<'a>(
-        &'a self,
-        context: &'a CallContext,
-        config: &'a Value,
-    ) -> BoxFuture<'a, Result<Value, DriverError>> {
-        Box::pin(async {
-            match self.cue(context, Operation::Read).await {
-                Answer::Fail { kind, message } => return Err(refusal(kind.into(), &message)),
-                Answer::CrashBefore | Answer::CrashAfter => self.crash(context, Operation::Read).await,
-                _ => {}
-            }
-            let count = Value::from(i64::try_from(self.world.objects().len()).unwrap_or(i64::MAX));
-            let Some(name) = config.get("name").and_then(Value::as_str) else {
-                return Ok(read(config, Value::Null, count));
-            };
-            let found = self.world.object(name).and_then(|object| object.get("value").cloned());
-            let missing = || refusal(ErrorKind::Transient, &format!("there is no object `{name}`"));
-            Ok(read(config, found.ok_or_else(missing)?, count))
-        })
     }
 
     fn validate<'a>(
@@ -237,9 +209,10 @@ impl Driver for Scripted {
     fn import<'a>(
         &'a self,
         context: &'a CallContext,
-        id: &'a str,
+        request: &'a ImportRequest,
     ) -> BoxFuture<'a, Result<Option<ObjectState>, DriverError>> {
         Box::pin(async move {
+            let id = arguments::import_id(context, request)?;
             match self.cue(context, Operation::Import).await {
                 Answer::Fail { kind, message } => Err(refusal(kind.into(), &message)),
                 _ => Ok(self.world.object(id).map(state)),
@@ -247,6 +220,62 @@ impl Driver for Scripted {
         })
     }
 
+    fn wait_ready<'a>(
+        &'a self,
+        context: &'a CallContext,
+        object: &'a RecordedObject,
+        tell: &'a (dyn Fn(&str) + Send + Sync),
+    ) -> BoxFuture<'a, Result<ObjectState, NotReady>> {
+        Box::pin(async move {
+            tell("as the script says");
+            let id = object.id().unwrap_or_default();
+            match self.cue(context, Operation::Ready).await {
+                Answer::Fail { kind, message } => return Err(refusal(kind.into(), &message).into()),
+                Answer::FailPartly { kind, message } => {
+                    let last = self.world.object(id).map_or(LastSeen::Gone, |value| LastSeen::Object(state(value)));
+                    return Err(NotReady { error: refusal(kind.into(), &message), last });
+                }
+                Answer::Lose => self.world.lose(id),
+                Answer::CrashBefore | Answer::CrashAfter => self.crash(context, Operation::Ready).await,
+                _ => {}
+            }
+            let gone = || NotReady { error: refusal(ErrorKind::Transient, "it is gone"), last: LastSeen::Gone };
+            self.world.ready(id).map(state).ok_or_else(gone)
+        })
+    }
+
+    fn configuration<'a>(&'a self, _context: &'a CallContext) -> BoxFuture<'a, Result<Arc<str>, DriverError>> {
+        Box::pin(async { Ok(self.world.configuration()) })
+    }
+
+    fn recovery(&self) -> CreateRecovery<'_> {
+        match self.world.recovery() {
+            Recovery::Repeat => CreateRecovery::Repeat(self),
+            Recovery::Find => CreateRecovery::Find(self),
+            Recovery::Unknown => CreateRecovery::Unknown,
+        }
+    }
+
+    fn data(&self) -> Option<&dyn DataSources> {
+        Some(self)
+    }
+
+    fn takeover(&self) -> Option<&dyn TakeOver> {
+        Some(self)
+    }
+}
+
+impl FindCreated for Scripted {
+    fn find_created<'a>(
+        &'a self,
+        context: &'a CallContext,
+        _planned: &'a Value,
+    ) -> BoxFuture<'a, Result<Option<ObjectState>, DriverError>> {
+        Box::pin(async { Ok(self.world.made_by(&context.operation_id).map(state)) })
+    }
+}
+
+impl TakeOver for Scripted {
     fn take_over<'a>(
         &'a self,
         context: &'a CallContext,
@@ -257,33 +286,47 @@ impl Driver for Scripted {
             match self.cue(context, Operation::Move).await {
                 Answer::Fail { kind, message } => Err(refusal(kind.into(), &message)),
                 _ if is_served(type_name) => Ok(state(object.value.clone())),
-                _ => Err(super::no_way(context, type_name)),
+                _ => Err(arguments::no_way(context, type_name)),
             }
         })
     }
+}
 
-    fn configuration<'a>(&'a self, _context: &'a CallContext) -> BoxFuture<'a, Result<Arc<str>, DriverError>> {
-        Box::pin(async { Ok(self.world.configuration()) })
+impl DataSources for Scripted {
+    fn data_schema(&self, type_name: &str, _: Option<&Provider>) -> Option<Arc<Schema>> {
+        is_served(type_name).then(|| Arc::clone(&self.data_schema))
     }
 
-    fn create_recovery(&self) -> CreateRecovery {
-        self.world.create_recovery()
-    }
-
-    fn find_created<'a>(
+    fn expect_data<'a>(
         &'a self,
         context: &'a CallContext,
-        _planned: &'a Value,
-    ) -> BoxFuture<'a, Result<Option<ObjectState>, DriverError>> {
-        Box::pin(async { Ok(self.world.made_by(&context.operation_id).map(state)) })
+        config: &'a Value,
+    ) -> BoxFuture<'a, Result<Expected, DriverError>> {
+        Box::pin(async {
+            let found = arguments::check(context, &self.data_schema, config);
+            Ok((found, read(config, Value::Unknown, Value::Unknown)))
+        })
     }
 
-    fn concurrency(&self) -> Option<usize> {
-        None
-    }
-
-    fn close(&self) -> BoxFuture<'_, ()> {
-        Box::pin(async {})
+    fn read_data<'a>(
+        &'a self,
+        context: &'a CallContext,
+        config: &'a Value,
+    ) -> BoxFuture<'a, Result<Value, DriverError>> {
+        Box::pin(async {
+            match self.cue(context, Operation::Read).await {
+                Answer::Fail { kind, message } => return Err(refusal(kind.into(), &message)),
+                Answer::CrashBefore | Answer::CrashAfter => self.crash(context, Operation::Read).await,
+                _ => {}
+            }
+            let count = Value::from(i64::try_from(self.world.objects().len()).unwrap_or(i64::MAX));
+            let Some(name) = config.get("name").and_then(Value::as_str) else {
+                return Ok(read(config, Value::Null, count));
+            };
+            let found = self.world.object(name).and_then(|object| object.get("value").cloned());
+            let missing = || refusal(ErrorKind::Transient, &format!("there is no object `{name}`"));
+            Ok(read(config, found.ok_or_else(missing)?, count))
+        })
     }
 }
 
@@ -313,9 +356,13 @@ fn plan(request: &PlanRequest) -> PlanResponse {
         _ => Value::Unknown,
     };
     let computed = [("computed", kept("computed", !changed)), ("id", kept("id", replaced.is_empty()))];
+    let planned = Value::map(arguments.into_iter().chain(computed));
+    let waits = request.prior.as_ref().is_some_and(|prior| prior.readiness.is_some());
+    let until_ready = waits.then(|| planned.with("computed", Value::Unknown));
     let identity = argument("name").as_str().map(|name| Value::map([("name", Value::from(name))]));
     PlanResponse {
-        planned: Value::map(arguments.into_iter().chain(computed)),
+        planned,
+        until_ready,
         requires_replace: replaced,
         private: Arc::from(request.entropy),
         identity,

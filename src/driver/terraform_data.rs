@@ -9,11 +9,11 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 
 use crate::model::{
-    AttributeType, Diagnostics, DriverError, ErrorKind, ObjectState, Path, PlanRequest, PlanResponse, Provider,
-    RecordedObject, Schema, Value,
+    AttributeType, Diagnostics, DriverError, ErrorKind, ImportRequest, ObjectState, Path, PlanRequest, PlanResponse,
+    Provider, RecordedObject, Schema, Value,
 };
 
-use super::{ApplyRequest, ApplyResponse, CallContext, CreateRecovery, Driver, arguments};
+use super::{ApplyRequest, ApplyResponse, CallContext, CreateRecovery, Driver, FindCreated, TakeOver, arguments};
 
 /// By which Terraform, OpenTofu and other providers know whose type it is.
 pub const PROVIDER: &str = "terraform.io/builtin/terraform";
@@ -67,11 +67,7 @@ impl Driver for TerraformData {
         object: &'a RecordedObject,
     ) -> BoxFuture<'a, Result<Option<ObjectState>, DriverError>> {
         // The record is the object: there is nothing else that could have changed.
-        let state = ObjectState {
-            value: object.value.clone(),
-            private: Arc::clone(&object.private),
-            identity: object.identity.clone(),
-        };
+        let state = object.state();
         Box::pin(async { Ok(Some(state)) })
     }
 
@@ -89,28 +85,26 @@ impl Driver for TerraformData {
 
     fn import<'a>(
         &'a self,
-        _context: &'a CallContext,
-        id: &'a str,
+        context: &'a CallContext,
+        request: &'a ImportRequest,
     ) -> BoxFuture<'a, Result<Option<ObjectState>, DriverError>> {
         // As in Terraform, any id is taken: the object exists as soon as it is recorded.
-        let state = state(object(Value::Null, Value::Null, Value::Null, id.into()));
-        Box::pin(async { Ok(Some(state)) })
+        let id = arguments::import_id(context, request);
+        let state = id.map(|id| Some(state(object(Value::Null, Value::Null, Value::Null, id.into()))));
+        Box::pin(async { state })
     }
 
-    fn take_over<'a>(
-        &'a self,
-        context: &'a CallContext,
-        type_name: &'a str,
-        object: &'a RecordedObject,
-    ) -> BoxFuture<'a, Result<ObjectState, DriverError>> {
-        let taken = of_null_resource(type_name, object).ok_or_else(|| super::no_way(context, type_name));
-        Box::pin(async { taken })
+    fn recovery(&self) -> CreateRecovery<'_> {
+        CreateRecovery::Repeat(self)
     }
 
-    fn create_recovery(&self) -> CreateRecovery {
-        CreateRecovery::Repeat
+    fn takeover(&self) -> Option<&dyn TakeOver> {
+        Some(self)
     }
+}
 
+impl FindCreated for TerraformData {
+    /// Nothing is made outside, so there is nothing to find.
     fn find_created<'a>(
         &'a self,
         _context: &'a CallContext,
@@ -118,13 +112,17 @@ impl Driver for TerraformData {
     ) -> BoxFuture<'a, Result<Option<ObjectState>, DriverError>> {
         Box::pin(async { Ok(None) })
     }
+}
 
-    fn concurrency(&self) -> Option<usize> {
-        None
-    }
-
-    fn close(&self) -> BoxFuture<'_, ()> {
-        Box::pin(async {})
+impl TakeOver for TerraformData {
+    fn take_over<'a>(
+        &'a self,
+        context: &'a CallContext,
+        type_name: &'a str,
+        object: &'a RecordedObject,
+    ) -> BoxFuture<'a, Result<ObjectState, DriverError>> {
+        let taken = of_null_resource(type_name, object).ok_or_else(|| arguments::no_way(context, type_name));
+        Box::pin(async { taken })
     }
 }
 

@@ -2,20 +2,7 @@
 
 use super::mask;
 use crate::driver::{CallContext, Driver};
-use crate::load::ImportRequest;
-use crate::model::{Diagnostics, DriverError, ObjectState, PlanRequest, PlanResponse, Secrets, Severity, Value};
-
-/// Finds an existing object by what an import says of it.
-pub(crate) async fn found(
-    driver: &dyn Driver,
-    context: &CallContext,
-    request: &ImportRequest,
-) -> Result<Option<ObjectState>, DriverError> {
-    match request {
-        ImportRequest::Id(id) => driver.import(context, id).await,
-        ImportRequest::Identity(identity) => driver.import_by_identity(context, identity).await,
-    }
-}
+use crate::model::{Diagnostics, DriverError, ErrorKind, PlanRequest, PlanResponse, Secrets, Severity, Value};
 
 /// Checks a configuration and plans it when the check finds no error. `read_by` gives what the expressions of the object
 /// read, which is asked for only when there is something to tell.
@@ -53,17 +40,23 @@ pub(crate) async fn read_data<'a>(
     read_by: &(dyn Fn() -> Vec<&'a Value> + Sync),
 ) -> (Diagnostics, Result<Option<Value>, DriverError>) {
     let secrets = || mask::secrets(driver, context, config, None, &read_by());
-    let (mut found, expected) = match driver.expect_data(context, config).await {
+    let Some(sources) = driver.data() else { return (Vec::new(), Err(no_data(context))) };
+    let (mut found, expected) = match sources.expect_data(context, config).await {
         Ok((found, expected)) => (mask::diagnostics(found, secrets), expected),
         Err(error) => return (Vec::new(), Err(secrets().error(error))),
     };
     if found.iter().any(|diagnostic| diagnostic.severity == Severity::Error) {
         return (found, Ok(None));
     }
-    let value = if read { driver.read_data(context, config).await } else { Ok(expected) };
+    let value = if read { sources.read_data(context, config).await } else { Ok(expected) };
     let warnings = mask::diagnostics(context.warnings.take(), secrets);
     let mut warnings = mask::diagnostics(warnings, || Secrets::of(value.iter()));
     warnings.retain(|warning| !found.contains(warning));
     found.extend(warnings);
     (found, value.map(Some).map_err(|error| secrets().error(error)))
+}
+
+fn no_data(context: &CallContext) -> DriverError {
+    let message = format!("there is no data source `{}`", context.type_name);
+    DriverError { kind: ErrorKind::Terminal, message, path: None, hint: None }
 }

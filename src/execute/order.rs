@@ -3,11 +3,11 @@
 use super::places::Place;
 use super::step::StepInput;
 
-/// A step to start. Its end is answered by a [`StepEnd`](super::StepEnd).
+/// Something to be done.
 #[derive(Debug)]
-pub struct Order {
-    /// The step, with all that it needs.
-    pub input: Box<StepInput>,
-    /// The place that it has among the calls.
-    pub place: Place,
+pub enum Order {
+    /// Start a step, which has its place. Its end is answered by a [`StepEnd`](super::StepEnd).
+    Start(Box<StepInput>, Place),
+    /// End the waits for readiness of all steps that were started before.
+    EndWaits,
 }

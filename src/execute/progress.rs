@@ -40,6 +40,8 @@ pub enum ProgressKind {
     },
     /// It did nothing, since a newer wish is known; the plan that is made for that decides what becomes of it.
     Withdrawn,
+    /// It has done its part, and was not to wait any longer until the object is ready: whoever plans next goes on with that.
+    LetGo,
     /// It did not start, because of the step named (or because of a stop: `None`).
     Skipped {
         /// The failed step.

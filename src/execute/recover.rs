@@ -9,7 +9,7 @@ use super::engine::{Call, after, service_account};
 use super::failure::{Failure, told};
 use super::hooks::{self, Concerning};
 use super::step::{Called, Fate, Removed, Unfinished, call, call_destroy, settle_create, settle_destroy, write_result};
-use crate::driver::{ApplyRequest, ApplyResponse, CallContext, CreateRecovery, Driver, Warnings};
+use crate::driver::{ApplyRequest, ApplyResponse, CallContext, CreateRecovery, Driver, FindCreated, Warnings};
 use crate::execute::Engine;
 use crate::load::{Instance, Timeouts};
 use crate::model::{
@@ -45,8 +45,8 @@ pub enum Recovery {
 }
 
 /// What an open intent means, before anybody is asked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Meaning {
+#[derive(Clone, Copy)]
+enum Meaning<'a> {
     /// A step of this process carries it out.
     UnderWay,
     /// Another process may still carry it out until then.
@@ -54,9 +54,9 @@ enum Meaning {
     /// No call was made: the record proves it, or this process knows it of its own.
     NeverCalled,
     /// A create: the same call again finishes it.
-    Repeat,
+    Repeat(&'a dyn FindCreated),
     /// A create: the driver is asked for what was made.
-    Find,
+    Find(&'a dyn FindCreated),
     /// A create: only a person can tell.
     AskPerson,
     /// A create that ended well, or no call at all, and hooks that did not end: they run again with the next plan.
@@ -69,14 +69,14 @@ enum Meaning {
     ReadDestroyed,
 }
 
-fn meaning(
+fn meaning<'a>(
     record: &Record,
     intent: &Intent,
     instance: Option<&Instance>,
     may_run_until: Option<Timestamp>,
-    create_recovery: CreateRecovery,
+    recovery: CreateRecovery<'a>,
     is_uncalled: bool,
-) -> Meaning {
+) -> Meaning<'a> {
     let finishes = intent.operation == Operation::Destroy && instance.is_none();
     if is_uncalled && !finishes {
         return Meaning::NeverCalled;
@@ -87,10 +87,10 @@ fn meaning(
     match intent.operation {
         Operation::Create if record.current.is_some() => Meaning::HooksCut,
         Operation::Create if is_unclaimed_first_create(record, intent, instance) => Meaning::NeverCalled,
-        Operation::Create => match create_recovery {
+        Operation::Create => match recovery {
             CreateRecovery::Unknown => Meaning::AskPerson,
-            CreateRecovery::Repeat if !has_lost_its_resource(record, instance) => Meaning::Repeat,
-            CreateRecovery::Repeat | CreateRecovery::Find => Meaning::Find,
+            CreateRecovery::Repeat(finder) if !has_lost_its_resource(record, instance) => Meaning::Repeat(finder),
+            CreateRecovery::Repeat(finder) | CreateRecovery::Find(finder) => Meaning::Find(finder),
         },
         Operation::Destroy if finishes => Meaning::FinishDestroy,
         Operation::Destroy => Meaning::ReadDestroyed,
@@ -166,7 +166,7 @@ impl Attempt<'_> {
         let Self { engine, intent, .. } = self;
         let latest = after(intent.deadline, engine.limits.lease_duration);
         let may_run_until = (holder == HolderState::Unknown && engine.clock.now() < latest).then_some(latest);
-        let recovery = self.driver.create_recovery();
+        let recovery = self.driver.recovery();
         let is_uncalled = engine.uncalled.contains(&self.stored.record);
         let meaning = match engine.under_way.contains(&self.stored.record) {
             true => Meaning::UnderWay,
@@ -187,8 +187,8 @@ impl Attempt<'_> {
                 Recovery::Held(Held { reason: Reason::OperationInProgress, message }, Some(until))
             }
             Meaning::NeverCalled => self.take_back().await,
-            Meaning::Repeat => self.repeat_create().await,
-            Meaning::Find => self.find_created().await,
+            Meaning::Repeat(finder) => self.repeat_create(finder).await,
+            Meaning::Find(finder) => self.find_created(finder).await,
             Meaning::AskPerson => self.ask_person().await,
             Meaning::HooksCut => self.close().await,
             Meaning::ReadUpdated => self.read_updated().await,
@@ -228,7 +228,7 @@ impl Attempt<'_> {
         }
     }
 
-    async fn repeat_create(&self) -> Recovery {
+    async fn repeat_create(&self, finder: &dyn FindCreated) -> Recovery {
         let Some(planned) = &self.intent.planned else {
             return self.later(&Failure::internal("the intent of the create holds no plan"));
         };
@@ -247,7 +247,7 @@ impl Attempt<'_> {
                 self.later(&error.into())
             }
             ApplyResponse { object: None, error: Some(_), .. } => {
-                match self.driver.find_created(&context, &planned.planned).await {
+                match finder.find_created(&context, &planned.planned).await {
                     Err(error) => self.later(&error.into()),
                     Ok(object) => self.adopt_or_restore(&before, object).await,
                 }
@@ -256,12 +256,12 @@ impl Attempt<'_> {
         }
     }
 
-    async fn find_created(&self) -> Recovery {
+    async fn find_created(&self, finder: &dyn FindCreated) -> Recovery {
         let Some(planned) = &self.intent.planned else {
             return self.later(&Failure::internal("the intent of the create holds no plan"));
         };
         let context = self.context(&planned.recorded, self.timeouts().read);
-        match self.driver.find_created(&context, &planned.planned).await {
+        match finder.find_created(&context, &planned.planned).await {
             Err(error) => self.later(&error.into()),
             Ok(None) if self.engine.clock.now() < self.intent.deadline => self.not_found_yet(),
             Ok(object) => self.adopt_or_restore(self.stored, object).await,
@@ -296,7 +296,7 @@ impl Attempt<'_> {
             return Recovery::Held(Held { reason: Reason::CreateOutcomeUnknown, message }, None);
         };
         let context = self.context(&planned.recorded, self.timeouts().read);
-        match super::asking::found(self.driver, &context, import).await {
+        match self.driver.import(&context, import).await {
             Err(error) => self.later(&error.into()),
             Ok(None) => {
                 let message = format!("no object `{import}` of spec.import exists");

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::order::Order;
 use super::schedule::Schedule;
 use super::workers::{WorkerEvent, Workers};
 use crate::execute::{Engine, Progress, Wishes};
@@ -44,6 +45,12 @@ impl Run {
                 WorkerEvent::PlaceFree => {}
             }
         }
+    }
+
+    /// No step starts from now on, and nothing is waited for any longer until it is ready. Running calls go on.
+    pub fn stop(&mut self) {
+        self.schedule.stop();
+        self.workers.carry_out(Order::EndWaits);
     }
 
     /// What carries the schedule out.

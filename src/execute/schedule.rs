@@ -277,7 +277,7 @@ impl Schedule {
         batch.map(|batch| batch.waiting_for(address)).unwrap_or_default()
     }
 
-    /// No step starts from now on, whatever is adopted later; those waiting are skipped. Running calls go on.
+    /// No step starts from now on, whatever is adopted later; those waiting are skipped. Running steps go on.
     pub fn stop(&mut self) {
         self.stopped = true;
         let paused = std::mem::take(&mut self.paused);
@@ -319,7 +319,7 @@ impl Schedule {
         let running = Running { seen, batch: Some((id, node)), planned, recorded, placeless: false, only_follows };
         self.running.insert(step.clone(), running);
         self.push(step, ProgressKind::Started);
-        Some(Order { input: Box::new(input), place })
+        Some(Order::Start(Box::new(input), place))
     }
 
     /// Takes in that a step has ended.
@@ -352,6 +352,10 @@ impl Schedule {
         }
         let running = self.running.remove(&step);
         let fate = match fate {
+            Fate::LetGo(stored) => {
+                self.records.insert(step.address.clone(), stored);
+                return self.push(step, ProgressKind::LetGo);
+            }
             Fate::Withdrawn(stored) => {
                 self.records.extend(stored.map(|stored| (step.address.clone(), stored)));
                 return self.withdrawn(step, running);
@@ -362,7 +366,7 @@ impl Schedule {
             Fate::Kept(stored) => drop(self.records.insert(step.address.clone(), stored)),
             Fate::Erased => drop(self.records.remove(&step.address)),
             Fate::Read(reading) => drop(self.readings.insert(step.address.clone(), reading)),
-            Fate::Untouched | Fate::Withdrawn(_) => {}
+            Fate::Untouched | Fate::Withdrawn(_) | Fate::LetGo(_) => {}
         }
         let outcome = if failure.is_some() { Outcome::Failed } else { Outcome::Done };
         self.push(

@@ -8,11 +8,14 @@ mod finalize;
 mod hooks;
 mod publish;
 mod read;
+mod ready;
 mod update;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+
+use tokio::sync::watch;
 
 use super::engine::{Call, after, service_account};
 use super::under_way::Delay;
@@ -23,8 +26,9 @@ use crate::load::expression::Scope;
 use crate::load::{Instance, Timeouts};
 use crate::model::{
     Address, DeposedKey, Diagnostic, Diagnostics, Intent, ObjectState, Operation, PlannedObject, Reading, Reason,
-    Record, RecordedObject, ReplaceOrder, Revision, Schema, Severity, Step, Stored, Value,
+    Record, RecordedObject, ReplaceOrder, Revision, Schema, Severity, Step, Stored, Value, Version,
 };
+
 use crate::plan::Prepared;
 use crate::plan::finalize::{Final, recorded, recorded_value};
 
@@ -70,6 +74,8 @@ pub(crate) struct StepTask {
     pub engine: Arc<Engine>,
     /// The newest wishes.
     pub wishes: Wishes,
+    /// Waits for readiness are to end.
+    pub stop: watch::Receiver<bool>,
     pub input: StepInput,
     /// What became of hooks.
     pub notes: Mutex<Vec<HookNote>>,
@@ -108,6 +114,8 @@ pub(crate) enum Fate {
     Untouched,
     /// A newer wish is known, so nothing was done; the record as it stands if an intent was taken back.
     Withdrawn(Option<Stored>),
+    /// The wait for readiness was ended by a stop. The record says that it is still to be waited for.
+    LetGo(Stored),
 }
 
 /// The values that one object's expressions read, as they are when its step starts.
@@ -160,10 +168,14 @@ impl StepTask {
             _ if self.is_unsettled() => Err(unsettled(&self.step).into()),
             Operation::Create => create::run(&self).await,
             Operation::Update => update::run(&self).await,
-            Operation::Record => update::record_only(&self).await,
+            Operation::Record | Operation::Wait => update::record_only(&self).await,
             Operation::Destroy => destroy::run(&self).await,
             Operation::Forget => destroy::forget(&self).await,
             Operation::Read => read::run(&self).await,
+        };
+        let done = match done {
+            Ok(fate) if !self.step.operation.removes() && !self.only_follows() => ready::wait(&self, fate).await,
+            other => other,
         };
         let done = match done {
             // The call has ended well, and its intent is kept open for the hooks.
@@ -300,6 +312,20 @@ impl StepTask {
     /// Writes the intent and gives the record with its new version. After an error nothing may be called.
     async fn intend(
         &self,
+        record: Record,
+        operation: Operation,
+        deposed: Option<DeposedKey>,
+        planned: Option<PlannedObject>,
+        timeout: Duration,
+    ) -> Result<Stored, Unfinished> {
+        let base = self.stored.as_ref().map(|stored| stored.version);
+        self.intend_after(base, record, operation, deposed, planned, timeout).await
+    }
+
+    /// The same, when the step itself has written the record that the intent follows.
+    async fn intend_after(
+        &self,
+        base: Option<Version>,
         mut record: Record,
         operation: Operation,
         deposed: Option<DeposedKey>,
@@ -326,7 +352,6 @@ impl StepTask {
             planned,
         }));
         let record = Arc::new(record);
-        let base = self.stored.as_ref().map(|stored| stored.version);
         let intended = self.engine.journal.intend(Arc::clone(&record), base).await;
         match &intended {
             Ok(_) => self.engine.uncalled.forget(&record),

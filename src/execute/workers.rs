@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use futures::FutureExt;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::failure::Failure;
 use super::order::Order;
 use super::places::{Full, Place, Places};
-use super::step::{Fate, StepEnd, StepTask};
+use super::step::{Fate, StepEnd, StepInput, StepTask};
 use super::under_way::News;
 use crate::driver::Warnings;
 use crate::execute::{Engine, Wishes};
@@ -35,13 +36,23 @@ pub struct Workers {
     news: UnboundedReceiver<(Step, News)>,
     to_us: UnboundedSender<(Step, News)>,
     full: Full,
+    /// Ends the waits for readiness of the steps that were started with it.
+    waits: watch::Sender<bool>,
 }
 
 impl Workers {
     /// Workers without an order.
     pub fn new(engine: Arc<Engine>, wishes: Wishes) -> Self {
         let (to_us, news) = unbounded_channel();
-        Self { engine, wishes, tasks: JoinSet::new(), news, to_us, full: Full::default() }
+        Self {
+            engine,
+            wishes,
+            tasks: JoinSet::new(),
+            news,
+            to_us,
+            full: Full::default(),
+            waits: watch::Sender::new(false),
+        }
     }
 
     /// The surroundings of all steps.
@@ -51,30 +62,11 @@ impl Workers {
 
     /// Begins to carry out an order.
     pub fn carry_out(&mut self, order: Order) {
-        let Order { input, place } = order;
-        let step = input.step.clone();
-        let attendance = self.engine.under_way.begin(&input.namespace, &step, self.to_us.clone(), place);
-        let task = StepTask {
-            engine: Arc::clone(&self.engine),
-            wishes: self.wishes.clone(),
-            input: *input,
-            notes: std::sync::Mutex::default(),
-            warnings: Warnings::default(),
-        };
-        self.tasks.spawn(async move {
-            let end = AssertUnwindSafe(task.run()).catch_unwind().await;
-            // A panic leaves the intent open, so the object is held until recovery has settled it.
-            let end = end.unwrap_or_else(|_| StepEnd {
-                step,
-                fate: Fate::Untouched,
-                failure: Some(Failure::internal("the step panicked; its outcome is settled by recovery")),
-                notes: Vec::new(),
-                warnings: Vec::new(),
-            });
-            // The places are given back here, not when the end is taken: whoever takes it may be planning, and wait for one.
-            drop(attendance);
-            end
-        });
+        match order {
+            Order::Start(input, place) => self.start(*input, place),
+            // What starts later waits on.
+            Order::EndWaits => drop(std::mem::replace(&mut self.waits, watch::Sender::new(false)).send(true)),
+        }
     }
 
     /// Whether nothing runs, and nothing waits for a place.
@@ -115,6 +107,33 @@ impl Workers {
     /// Forgets which pools were full: who asks for places next finds out.
     pub fn forget_full(&mut self) {
         self.full.clear();
+    }
+
+    fn start(&mut self, input: StepInput, place: Place) {
+        let step = input.step.clone();
+        let attendance = self.engine.under_way.begin(&input.namespace, &step, self.to_us.clone(), place);
+        let task = StepTask {
+            engine: Arc::clone(&self.engine),
+            wishes: self.wishes.clone(),
+            stop: self.waits.subscribe(),
+            input,
+            notes: std::sync::Mutex::default(),
+            warnings: Warnings::default(),
+        };
+        self.tasks.spawn(async move {
+            let end = AssertUnwindSafe(task.run()).catch_unwind().await;
+            // A panic leaves the intent open, so the object is held until recovery has settled it.
+            let end = end.unwrap_or_else(|_| StepEnd {
+                step,
+                fate: Fate::Untouched,
+                failure: Some(Failure::internal("the step panicked; its outcome is settled by recovery")),
+                notes: Vec::new(),
+                warnings: Vec::new(),
+            });
+            // The places are given back here, not when the end is taken: whoever takes it may be planning, and wait for one.
+            drop(attendance);
+            end
+        });
     }
 }
 

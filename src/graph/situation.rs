@@ -43,6 +43,7 @@ impl Situation {
             "create" => (Action::Create, true, false),
             "update" => (Action::Update, true, true),
             "record" => (Action::Record, true, true),
+            "wait" => (Action::Wait, true, true),
             "replace" | "orphan" => (Action::Replace, true, true),
             "destroy" => (Action::Destroy, false, true),
             "forget" => (Action::Forget, false, true),

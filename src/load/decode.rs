@@ -13,12 +13,12 @@ use super::hook;
 use super::intern::{Interner, kept};
 use super::tree::{Node, Tree};
 use super::{
-    Condition, DeletionPolicy, Drift, DriftAction, ImportRequest, Instance, Reference, Repeat, Repetition, Template,
-    Timeouts, duration, expression, lifecycle,
+    Condition, DeletionPolicy, Drift, DriftAction, Instance, Reference, Repeat, Repetition, Template, Timeouts,
+    duration, expression, lifecycle,
 };
 use crate::api;
 use crate::load::expression::Variable;
-use crate::model::{Address, Diagnostic, Diagnostics, HookKind, Path, Reason, Value};
+use crate::model::{Address, Diagnostic, Diagnostics, HookKind, ImportRequest, Path, Reason, Value};
 
 pub(super) use inputs::{DraftInput, DraftKeyRef};
 pub(super) use provider::{DraftProvider, DraftProviderConfig};

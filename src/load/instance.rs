@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Condition, Hook, Inputs, Provided, Publication, Reference, Repetition, Template};
-use crate::model::{Address, Diagnostics, Path, Source, Value};
+use crate::model::{Address, Diagnostics, ImportRequest, Path, Source, Value};
 
 /// One wanted instance.
 #[derive(Clone, Debug)]
@@ -265,24 +265,6 @@ pub enum DriftAction {
 impl Default for Drift {
     fn default() -> Self {
         Self { interval: Duration::from_mins(30), action: DriftAction::Correct }
-    }
-}
-
-/// `spec.import`: what the driver finds the object by.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ImportRequest {
-    /// The text that the type calls its id.
-    Id(Arc<str>),
-    /// The identity that its provider gives it: a map.
-    Identity(Value),
-}
-
-impl std::fmt::Display for ImportRequest {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Id(id) => f.write_str(id),
-            Self::Identity(identity) => write!(f, "{}", identity.to_public_json()),
-        }
     }
 }
 

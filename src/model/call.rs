@@ -32,6 +32,9 @@ pub struct PlanResponse {
     /// The driver is to be told something that it does not keep and that no value shows: the object is updated even
     /// when it is planned to stay as it is.
     pub tells: bool,
+    /// Of a prior object that is not ready yet and that is to stay as it is: `planned`, with what may still change until it
+    /// is ready unknown.
+    pub until_ready: Option<Value>,
     /// The driver has checked the plan by the rules of its protocol, which know more than values tell: against the
     /// configuration, the prior object and the plan before, and which attributes force a replacement.
     pub checked: bool,
@@ -85,6 +88,24 @@ impl DriverError {
         match self.hint {
             Some(hint) => format!("{} (hint: {hint})", self.message),
             None => self.message,
+        }
+    }
+}
+
+/// `spec.import`: what the driver finds the object by.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ImportRequest {
+    /// The text that the type calls its id.
+    Id(Arc<str>),
+    /// The identity that its provider gives it: a map.
+    Identity(Value),
+}
+
+impl std::fmt::Display for ImportRequest {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Id(id) => f.write_str(id),
+            Self::Identity(identity) => write!(f, "{}", identity.to_public_json()),
         }
     }
 }

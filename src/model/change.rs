@@ -21,6 +21,8 @@ pub enum Action {
     NoOp,
     /// Only the record changes: a flag, an edge, or the value as it was read.
     Record,
+    /// The object is as it was asked for, and is waited for until it is ready.
+    Wait,
     /// A new object.
     Create,
     /// A change in place.
@@ -145,6 +147,8 @@ pub enum Operation {
     Update,
     /// Write the record only.
     Record,
+    /// Wait until the current object is ready.
+    Wait,
     /// Destroy an object.
     Destroy,
     /// Drop an object from the record.
@@ -160,6 +164,7 @@ impl Operation {
             Self::Create => "create",
             Self::Update => "update",
             Self::Record => "record",
+            Self::Wait => "wait",
             Self::Destroy => "destroy",
             Self::Forget => "forget",
             Self::Read => "read",

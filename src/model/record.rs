@@ -7,7 +7,9 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use super::{Address, ConfigDigest, DataRef, DeposedKey, Operation, ProviderUse, RecordedHook, Revision, Value};
+use super::{
+    Address, ConfigDigest, DataRef, DeposedKey, ObjectState, Operation, ProviderUse, RecordedHook, Revision, Value,
+};
 
 /// The compare-and-swap version of a stored record: the resourceVersion of the Secret, or a row's counter.
 /// A later write has a greater version.
@@ -55,6 +57,8 @@ pub struct RecordedObject {
     pub hooks: Arc<[RecordedHook]>,
     /// It was made, and the hooks after its creation have not all run yet.
     pub hooks_pending: bool,
+    /// It was made or changed, and is not ready yet as far as is known.
+    pub readiness: Option<Readiness>,
     /// Hash of the provider configuration that last read it; empty for built-in drivers.
     pub provider_config: Arc<str>,
     /// The provider that manages it, with its settings; `None` for built-in drivers.
@@ -68,6 +72,17 @@ pub struct RecordedObject {
     /// Of which configuration the driver has last said, or shown by carrying it out, that the object is as it asks.
     /// `None` when nobody can tell: it was imported, changed by somebody else, or its last update failed.
     pub agrees_with: Option<ConfigDigest>,
+}
+
+/// The mark of an object whose call has ended and that is still to get ready.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Readiness {
+    /// Until when it may take.
+    pub until: Timestamp,
+    /// The call has made the object, and not only changed it: should it not get ready, it is tainted.
+    pub is_new: bool,
+    /// The object that was deposed for it; should it disappear before it is ready, that one is current again.
+    pub deposed: Option<DeposedKey>,
 }
 
 /// What an object has seen of those that trigger its replacement.
@@ -93,6 +108,12 @@ impl RecordedObject {
     /// last saw it, or nobody knows which that was.
     pub fn is_known_to(&self, configuration: &str) -> bool {
         self.provider_config.is_empty() || *self.provider_config == *configuration
+    }
+
+    /// As a driver would report it.
+    pub fn state(&self) -> ObjectState {
+        let (private, identity) = (Arc::clone(&self.private), self.identity.clone());
+        ObjectState { value: self.value.clone(), private, identity }
     }
 
     /// The `id` attribute, when it is a known text and not sensitive.

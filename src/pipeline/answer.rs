@@ -9,7 +9,7 @@ use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 
 use crate::driver::CallContext;
-use crate::execute::asking::{found, read_data, validate_and_plan};
+use crate::execute::asking::{read_data, validate_and_plan};
 use crate::execute::engine::Call;
 use crate::execute::{Engine, Place, mask, publish};
 use crate::load::{Config, Timeouts};
@@ -94,7 +94,7 @@ async fn answer(engine: &Engine, config: &Config, recorded: &Recorded, ask: Ask)
     let reply = match ask.question {
         Question::Import(request) => match driver.configuration(&context).await {
             Ok(configuration) => {
-                let found = found(driver.as_ref(), &context, &request).await;
+                let found = driver.import(&context, &request).await;
                 looked(&context, found, configuration, read_by)
             }
             Err(error) => Reply::Object(Vec::new(), Err(error), Arc::from("")),

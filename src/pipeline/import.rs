@@ -5,10 +5,9 @@ use std::sync::Arc;
 use super::answer::checked_object;
 use crate::driver::Reconstructed;
 use crate::execute::Engine;
-use crate::execute::asking::found;
 use crate::execute::engine::Call;
-use crate::load::{ImportRequest, Timeouts};
-use crate::model::{Address, DriverError, ErrorKind, ObjectState, ProviderUse};
+use crate::load::Timeouts;
+use crate::model::{Address, DriverError, ErrorKind, ImportRequest, ObjectState, ProviderUse};
 
 /// An existing object that no manifest describes.
 #[derive(Debug)]
@@ -40,7 +39,10 @@ pub async fn import(
     let driver = engine.drivers.get(type_name).ok_or_else(missing)?;
     let call = Call { type_name, namespace, address, provider, service_account: &Arc::from("") };
     let context = engine.call_context(&call, Timeouts::default().read);
-    let Some(state) = checked_object(found(driver.as_ref(), &context, request).await?) else { return Ok(None) };
-    let config = driver.reconstruct(&context, &state.value).await?;
+    let Some(state) = checked_object(driver.import(&context, request).await?) else { return Ok(None) };
+    let config = match engine.drivers.provider_of(type_name) {
+        Some(providers) => Some(providers.reconstruct(&context, &state.value, None).await?),
+        None => None,
+    };
     Ok(Some(Unmanaged { state, config }))
 }

@@ -9,7 +9,7 @@ use crate::model::{Diagnostic, Diagnostics, Provider, ProviderUse, Recorded, Sev
 
 /// Makes the providers ready that objects are, or were, managed by.
 pub(super) async fn prepare(engine: &Engine, config: &Config, recorded: &Recorded) {
-    let Some(driver) = engine.drivers.providers() else { return };
+    let Some(providers) = engine.drivers.providers() else { return };
     let wanted = config.instances.values().filter_map(|instance| instance.provider.as_ref()?.provider());
     let families = config.families.values().filter_map(|family| family.shared.provider.as_ref()?.provider());
     let objects =
@@ -30,12 +30,12 @@ pub(super) async fn prepare(engine: &Engine, config: &Config, recorded: &Recorde
         config.providers.values().filter(sound).map(|spec| Arc::clone(&spec.provider)).collect();
     let settled: Vec<Arc<ProviderUse>> = config.constant_providers().collect();
     let (namespace, version) = (Some(&config.namespace), config.settings_version);
-    driver.prepare(Preparation { namespace, version, needed: &needed, current: &current, settled: &settled }).await;
+    providers.prepare(Preparation { namespace, version, needed: &needed, current: &current, settled: &settled }).await;
 }
 
 /// What a provider warns of the settings that it was asked under: told with each plan that uses them.
 pub(super) fn warnings_of_settings(engine: &Engine, used: &ProviderUse) -> Diagnostics {
-    let warnings = engine.drivers.providers().map(|driver| driver.warned(used)).unwrap_or_default();
+    let warnings = engine.drivers.providers().map(|providers| providers.warned(used)).unwrap_or_default();
     let told = |warning: Diagnostic| {
         let place = warning.path.as_ref().map_or_else(String::new, |path| format!("spec.config.{path}: "));
         let (provider, settings) = (&used.provider.name, &used.name);

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::driver::{CallContext, Driver, Warnings};
+use crate::driver::{CallContext, Driver, Warnings, no_way};
 use crate::execute::engine::Call;
 use crate::execute::failure::told;
 use crate::execute::{Engine, Place};
@@ -74,7 +74,10 @@ struct Becomes<'a> {
 
 impl Becomes<'_> {
     async fn of(&self, type_name: &str, object: &RecordedObject) -> Result<RecordedObject, DriverError> {
-        let taken = self.driver.take_over(&self.context, type_name, object).await;
+        let taken = match self.driver.takeover() {
+            Some(taking) => taking.take_over(&self.context, type_name, object).await,
+            None => Err(no_way(&self.context, type_name)),
+        };
         self.context.warnings.mask(|| Secrets::of([&object.value]));
         let taken = taken.map_err(|error| Secrets::of([&object.value]).error(error))?;
         let source = |used: &Option<Arc<ProviderUse>>| used.as_ref().map(|used| used.provider.source.clone());

@@ -13,7 +13,7 @@ impl Types for Registry {
     }
 
     fn data_schema(&self, type_name: &str, provider: Option<&Provider>) -> Option<Arc<Schema>> {
-        self.get(type_name)?.data_schema(type_name, provider)
+        self.get(type_name)?.data()?.data_schema(type_name, provider)
     }
 
     fn closest(&self, type_name: &str, provider: Option<&Provider>, is_data: bool) -> Option<String> {
@@ -22,7 +22,7 @@ impl Types for Registry {
             false => self.schema(name, None).is_some(),
         };
         let own = self.types().filter(|_| provider.is_none()).filter(served).map(ToString::to_string);
-        let of_providers = self.providers().map(|driver| driver.types(provider, is_data)).unwrap_or_default();
+        let of_providers = self.providers().map(|providers| providers.types(provider, is_data)).unwrap_or_default();
         let all: Vec<String> = own.chain(of_providers).collect();
         // What all types of a provider begin with says nothing about which one is meant.
         let begins = provider.and_then(|_| type_name.find('_')).map_or("", |end| &type_name[..=end]);

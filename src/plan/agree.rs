@@ -22,6 +22,7 @@ pub(super) fn is_known(scene: &Scene<'_>, id: Id, progress: &Progress, object: &
         && account
         && !due.contains(subject.address)
         && object.status == ObjectStatus::Ready
+        && object.readiness.is_none()
         && object.provider == progress.provider
         && scene.schema(id).is_some_and(|schema| schema.version == object.schema_version)
         && object.agrees_with.is_some()

@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::load::ImportRequest;
 use crate::model::{
-    Address, Diagnostics, DriverError, ObjectState, PlanRequest, PlanResponse, Provider, ProviderUse, Record,
-    RecordedObject, Schema, Value,
+    Address, Diagnostics, DriverError, ImportRequest, ObjectState, PlanRequest, PlanResponse, Provider, ProviderUse,
+    Record, RecordedObject, Schema, Value,
 };
 
 /// Names an open question.

@@ -130,7 +130,7 @@ fn change(scene: &Scene<'_>, id: Id, draft: Draft) -> Change {
         _ if running.is_some() => (recorded, running.and_then(|running| running.planned.clone())),
         Action::NoOp if subject.address.is_data() => (draft.seen.clone(), draft.seen.clone()),
         Action::NoOp => (prior.clone(), prior),
-        Action::Record => (recorded, prior),
+        Action::Record | Action::Wait => (recorded, prior),
         Action::Create | Action::Read => (None, draft.planned.map(|planned| planned.value)),
         Action::Update | Action::Replace => {
             let planned = draft.planned.as_ref().map(|planned| planned.value.clone());
@@ -252,15 +252,21 @@ fn prepare(scene: &Scene<'_>, id: Id, draft: &mut Draft, flags: Flags) -> Option
             ..prepared_from(scene, id, draft.action)
         });
     }
-    if draft.action == Action::NoOp {
+    if matches!(draft.action, Action::NoOp | Action::Wait) {
         let object = draft.prior.clone()?;
-        let because = record_only(scene, subject, instance, &object, draft, &flags);
-        let moved = scene.options.moved.get(subject.address).cloned();
-        draft.because = Some(moved.or_else(|| because.map(str::to_owned))?);
-        draft.action = Action::Record;
+        if draft.action == Action::NoOp {
+            let because = record_only(scene, subject, instance, &object, draft, &flags);
+            let moved = scene.options.moved.get(subject.address).cloned();
+            draft.because = Some(moved.or_else(|| because.map(str::to_owned))?);
+            draft.action = Action::Record;
+        }
         return Some(Prepared {
             config: Value::Null,
-            planned: object.value.clone(),
+            planned: draft
+                .seen
+                .clone()
+                .filter(|_| draft.action == Action::Wait)
+                .unwrap_or_else(|| object.value.clone()),
             private: object.private.clone(),
             recorded: RecordedObject {
                 provider: draft.provider.clone().or_else(|| object.provider.clone()),

@@ -161,7 +161,7 @@ fn changing(seen: &Seen<'_, '_>, id: Id, instance: &Instance) -> Option<Id> {
 fn changes(seen: &Seen<'_, '_>, id: Id) -> bool {
     let subject = seen.scene.subjects[id];
     match seen.draft(id) {
-        Some(draft) => draft.makes() || draft.leaves() || draft.action == Action::Read,
+        Some(draft) => draft.makes() || draft.leaves() || matches!(draft.action, Action::Read | Action::Wait),
         None => !seen.scene.is_junction(id) && !subject.wanted && subject.current().is_some(),
     }
 }

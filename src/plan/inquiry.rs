@@ -10,10 +10,10 @@ use super::scene::{Id, Scene};
 use super::seen::Seen;
 use super::served::unsettled;
 use super::{Mode, Question, Refresh, Reply, data, drift, ignore, leaving, marks, wanted};
-use crate::load::{DriftAction, ImportRequest};
+use crate::load::DriftAction;
 use crate::model::{
-    Diagnostic, Diagnostics, DriverError, ErrorKind, ObjectState, ObjectStatus, Path, ProviderUse, Reason,
-    RecordedObject, Schema,
+    Diagnostic, Diagnostics, DriverError, ErrorKind, ImportRequest, ObjectState, ObjectStatus, Path, ProviderUse,
+    Reason, RecordedObject, Schema,
 };
 
 /// Asks for everything that must be read first.

@@ -3,8 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::load::ImportRequest;
-use crate::model::{Address, ObjectStatus, Reading, Reason, RecordedObject, Step, Stored, Value};
+use crate::model::{Address, ImportRequest, ObjectStatus, Reading, Reason, RecordedObject, Step, Stored, Value};
 
 /// What the plan is for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

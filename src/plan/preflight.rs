@@ -66,6 +66,7 @@ fn running_draft(subject: Subject<'_>, running: &RunningStep) -> Draft {
         Operation::Create => Action::Create,
         Operation::Update => Action::Update,
         Operation::Record => Action::Record,
+        Operation::Wait => Action::Wait,
         Operation::Destroy => Action::Destroy,
         Operation::Forget => Action::Forget,
         Operation::Read => Action::Read,

@@ -63,7 +63,7 @@ impl Counts {
                 Action::Forget => counts.forget += 1,
                 Action::Blocked => counts.blocked += 1,
                 Action::Record => counts.record += 1,
-                Action::NoOp | Action::Read => {}
+                Action::NoOp | Action::Read | Action::Wait => {}
             }
             counts.blocked += usize::from(change.hold_destroy.is_some());
         }
@@ -137,7 +137,7 @@ pub fn write_change(change: &Change, style: Style, out: &mut dyn Write) -> fmt::
         writeln!(out, "  # {}: {}", style.paint(Tone::Bad, reason), change.message)?;
     }
     let same_value = || change.before.as_ref().zip(change.after.as_ref()).is_none_or(|(old, new)| old.same(new));
-    if change.action == Action::Blocked || (change.action == Action::Record && same_value()) {
+    if change.action == Action::Blocked || (matches!(change.action, Action::Record | Action::Wait) && same_value()) {
         return out.write_char('\n');
     }
     let (sign, tone) = sign(change);
@@ -161,6 +161,7 @@ fn sentence(change: &Change) -> &'static str {
         (Action::Destroy, _) => "will be destroyed",
         (Action::Forget, _) => "will be forgotten: it is dropped from the record only",
         (Action::Record, _) => "stays; only its record changes",
+        (Action::Wait, _) => "stays, and is waited for",
         (Action::Read, _) => "will be read during the apply",
         (Action::Blocked, _) => "is blocked",
         (Action::NoOp, _) => "stays as it is",
@@ -174,7 +175,7 @@ fn sign(change: &Change) -> (&'static str, Tone) {
         (Action::Replace, Some(ReplaceOrder::CreateFirst)) => ("+/-", Tone::Bad),
         (Action::Replace, _) => ("-/+", Tone::Bad),
         (Action::Destroy, _) => ("-", Tone::Bad),
-        (Action::Forget | Action::Record, _) => (".", Tone::Quiet),
+        (Action::Forget | Action::Record | Action::Wait, _) => (".", Tone::Quiet),
         (Action::Read, _) => ("<=", Tone::Good),
         (Action::Blocked | Action::NoOp, _) => (" ", Tone::Quiet),
     }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::scene::{Id, Scene};
-use crate::load::{ImportRequest, Instance};
-use crate::model::Reason;
+use crate::load::Instance;
+use crate::model::{ImportRequest, Reason};
 
 /// The id to import the object by, when it has no object yet. It is ignored once there is one, and while a replacement
 /// is pending: then the id names the object that was destroyed.

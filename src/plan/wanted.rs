@@ -321,7 +321,11 @@ fn judge(scene: &Scene<'_>, id: Id, progress: &mut Progress, response: PlanRespo
     }
     if equal && !response.tells {
         let base = agree::noted(subject, progress, base);
-        return Ok(decided(kept(subject, progress, &base, unchanged)));
+        let draft = kept(subject, progress, &base, unchanged);
+        return Ok(decided(match base.readiness {
+            Some(_) => awaited(draft, response.until_ready),
+            None => draft,
+        }));
     }
     if base.status == ObjectStatus::Interrupted {
         return Ok(replace(scene, id, progress, Replacement::Interrupted));
@@ -410,4 +414,10 @@ fn kept(subject: Subject<'_>, progress: &mut Progress, base: &Arc<RecordedObject
     let changed = recorded.is_none_or(|recorded| recorded.value != object.value);
     let diagnostics = std::mem::take(&mut progress.diagnostics);
     Draft { changed, record_differs, diagnostics, ..Draft::unchanged(Some(&object)) }
+}
+
+/// An object that stays as it is and is not ready yet: what depends on it sees it once it is.
+fn awaited(draft: Draft, until_ready: Option<Value>) -> Draft {
+    let because = Some("it is not ready yet".to_owned());
+    Draft { action: Action::Wait, because, changed: true, seen: until_ready.or(draft.seen.clone()), ..draft }
 }

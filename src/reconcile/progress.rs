@@ -130,7 +130,7 @@ impl Reconciler {
             ProgressKind::Failed { reason, message, retryable } => {
                 self.step_ended(step, StepState::Failed { reason, message, retryable });
             }
-            ProgressKind::Withdrawn => self.step_withdrawn(step),
+            ProgressKind::Withdrawn | ProgressKind::LetGo => self.step_withdrawn(step),
             ProgressKind::Skipped { because_of } => self.set_state(step, StepState::Skipped(because_of)),
         }
         let address = &step.address;
@@ -167,7 +167,8 @@ impl Reconciler {
         }
     }
 
-    /// A step has seen that a newer wish is known, and has done nothing. That wish is planned next.
+    /// A step has seen that a newer wish is known, and has done nothing, or is not to wait any longer until its object is
+    /// ready. What is known now is planned next.
     fn step_withdrawn(&mut self, step: &Step) {
         let address = &step.address;
         self.end_in_index(address);

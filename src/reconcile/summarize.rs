@@ -293,11 +293,11 @@ pub fn finished(step: &Step, adopted: bool, id: Option<&str>, because: Option<&s
         // The create is the news of a replacement; the old object's end belongs to it.
         (Operation::Create, true) => ("Replaced", "Replace", "replaced by a new object"),
         (Operation::Destroy, true) | (Operation::Read, _) => return None,
-        (Operation::Record, _) if !adopted => return None,
+        (Operation::Record | Operation::Wait, _) if !adopted => return None,
         (Operation::Update, _) => ("Updated", "Update", "updated in place"),
         (Operation::Destroy, false) => ("Destroyed", "Destroy", "destroyed"),
         (Operation::Forget, _) => ("Forgotten", "Forget", "forgotten"),
-        (Operation::Record, _) => ("Adopted", "Adopt", "its record was adopted"),
+        (Operation::Record | Operation::Wait, _) => ("Adopted", "Adopt", "its record was adopted"),
     };
     let mut note = text.to_owned();
     if let Some(key) = step.deposed {
@@ -400,6 +400,7 @@ fn action_word(change: &Change) -> &'static str {
     match change.action {
         Action::NoOp => "NoOp",
         Action::Record => "Record",
+        Action::Wait => "Wait",
         Action::Create => "Create",
         Action::Update => "Update",
         Action::Replace => "Replace",

@@ -172,7 +172,7 @@ impl Bench {
 fn short(command: &Command) -> String {
     match command {
         Command::Plan(request) => format!(" plan {:?}", request.names()),
-        Command::Execute(order) => format!(" start {}", order.input.step().id()),
+        Command::Execute(Order::Start(input, _)) => format!(" start {}", input.step().id()),
         Command::Progress(step, kind) => format!(" {} {kind:?}", step.id()),
         Command::WriteStatus { name, status, .. } => format!(" status {name} {:?}", status.conditions),
         Command::Recover(stored) => format!(" recover {}", stored.record.address),

@@ -27,8 +27,9 @@ use crate::model::{Record, Value};
 use crate::store::Strings;
 
 /// The format that is written. 2: whole families among dependencies, and all that has come behind flags before it. 3: of
-/// which configuration an object is known to be what it asks for. 4: where an object was before it was moved.
-pub const FORMAT: u8 = 4;
+/// which configuration an object is known to be what it asks for. 4: where an object was before it was moved. 5: that an object is not
+/// ready yet.
+pub const FORMAT: u8 = 5;
 
 /// The body is compressed; its length stands before it, as four bytes.
 const COMPRESSED: u8 = 1;

@@ -17,7 +17,7 @@ fn config_maps(namespace: &str) -> Vec<String> {
 }
 
 /// A `kubernetes_object` Resource over a manifest in flow style.
-fn object(name: &str, manifest: &str, more: &str) -> String {
+pub(crate) fn object(name: &str, manifest: &str, more: &str) -> String {
     let indented: String = more.lines().map(|line| format!("  {line}\n")).collect();
     format!(
         "---\napiVersion: purlin.dev/v1alpha1\nkind: Resource\nmetadata: {{ name: {name} }}\nspec:\n  type: \
@@ -73,7 +73,7 @@ fn the_example_replaces_its_settings_before_it_destroys_them() {
 }
 
 /// Successful writes of ConfigMaps and Deployments in a namespace by Purlin, in the order of the audit log.
-fn writes_of(namespace: &str) -> Vec<String> {
+pub(crate) fn writes_of(namespace: &str) -> Vec<String> {
     let log = fs::read_to_string(plane().audit_log()).expect("the audit log");
     let entries = log.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
     let ours = entries.filter(|entry| {
@@ -275,6 +275,30 @@ fn a_dependent_waits_until_the_object_is_ready() {
             .success()
     });
     wait_ready(&ns, &["slow", "after"]);
+}
+
+#[test]
+fn objects_that_do_not_get_ready_keep_no_other_one_from_being_made() {
+    let _world = shared();
+    let plane = plane();
+    let ns = plane.namespace("crowd");
+    may_edit(&ns);
+    // More than the calls that the driver makes at once.
+    let never = |number: usize| {
+        let deployment = format!(
+            "{{ apiVersion: apps/v1, kind: Deployment, metadata: {{ name: never-{number} }}, spec: {{ replicas: 1, paused: \
+             true, selector: {{ matchLabels: {{ app: never-{number} }} }}, template: {{ metadata: {{ labels: {{ app: \
+             never-{number} }} }}, spec: {{ containers: [{{ name: c, image: x }}] }} }} }} }}"
+        );
+        object(&format!("never-{number}"), &deployment, "")
+    };
+    plane.apply(&["-n", &ns], &(0..70).map(never).collect::<String>());
+    let made = || plane.get(&["-n", &ns, "deployments"])["items"].as_array().map_or(0, Vec::len);
+    wait_until("all are made", LIMIT, || made() == 70);
+    let settings = "{ apiVersion: v1, kind: ConfigMap, metadata: { name: settings } }";
+    plane.apply(&["-n", &ns], &object("settings", settings, ""));
+    wait_ready(&ns, &["settings"]);
+    assert!(!is_ready(&resource(&ns, "never-0").unwrap()));
 }
 
 #[test]

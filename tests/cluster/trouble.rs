@@ -5,9 +5,10 @@ use std::sync::{Arc, Mutex};
 use crate::controller::Controller;
 use crate::controlplane::{wait_for, wait_until};
 use crate::installation::*;
+use crate::kubernetes_objects::{object, writes_of};
 use crate::proxy::{Proxy, Trouble};
 
-/// A Deployment whose Pods do not become ready before somebody says so: a call that runs as long as the test wants.
+/// A Deployment whose Pods do not become ready before somebody says so: a wait that lasts as long as the test wants.
 fn slow(name: &str) -> String {
     format!(
         "---\napiVersion: purlin.dev/v1alpha1\nkind: Resource\nmetadata: {{ name: {name} }}\nspec:\n  type: \
@@ -122,16 +123,45 @@ fn a_stop_awaits_and_records_what_runs() {
     let _world = exclusive();
     let ns = with_rights("stop");
     let mut controller = Controller::start(plane());
-    plane().apply(&["-n", &ns], &format!("{}{}", slow("web"), data("after", "\"${web.id}\"", "")));
-    wait_until("the call runs", LIMIT, || deployments(&ns).len() == 1);
+    let held = "{ apiVersion: v1, kind: ConfigMap, metadata: { name: held, finalizers: [test.purlin.dev/hold] } }";
+    plane().apply(&["-n", &ns], &object("held", held, ""));
+    wait_ready(&ns, &["held"]);
+    plane().kubectl_ok(&["-n", &ns, "delete", "pres", "held", "--wait=false"]);
+    let is_going = || plane().get(&["-n", &ns, "configmap", "held"])["metadata"]["deletionTimestamp"].is_string();
+    wait_until("the call runs", LIMIT, is_going);
     controller.signal("TERM");
     wait_until("it drains", LIMIT, || controller.log().contains("no new step starts"));
-    release(&ns, "web");
+    let free = "[{\"op\": \"remove\", \"path\": \"/metadata/finalizers\"}]";
+    plane().kubectl_ok(&["-n", &ns, "patch", "configmap", "held", "--type=json", "-p", free]);
     assert_eq!(controller.wait_for_end(plane()), Some(0));
-    assert_eq!(records(&ns).len(), 1, "what ran was recorded, and no new step started");
-    let _next = Controller::start(plane());
+    assert!(records(&ns).is_empty(), "what ran was recorded");
+}
+
+#[test]
+fn a_stop_does_not_wait_until_an_object_is_ready_and_the_next_controller_does() {
+    let _world = exclusive();
+    let ns = with_rights("unready");
+    let waits = || {
+        resource(&ns, "web").and_then(|web| condition(&web, "Ready")).is_some_and(|ready| {
+            ready["reason"] == "Progressing"
+                && ready["message"].as_str().is_some_and(|message| message.contains("until the object is ready: "))
+        })
+    };
+    let mut controller = Controller::start(plane());
+    plane().apply(&["-n", &ns], &format!("{}{}", slow("web"), data("after", "\"${web.id}\"", "")));
+    wait_until("it says what it waits for", LIMIT, waits);
+    let began = std::time::Instant::now();
+    assert_eq!(controller.terminate(plane()), Some(0));
+    let took = began.elapsed();
+    assert!(took < std::time::Duration::from_secs(20), "the wait was not ended: {took:?}");
+    assert_eq!(records(&ns).len(), 1, "the object was recorded as made, and no new step started");
+    let (made, written) = (deployments(&ns), writes_of(&ns));
+
+    let next = Controller::start(plane());
+    wait_until("the next one leads", LIMIT, || next.log().contains("\"leading\""));
+    release(&ns, "web");
     wait_ready(&ns, &["web", "after"]);
-    assert_eq!(deployments(&ns).len(), 1);
+    assert_eq!((deployments(&ns), writes_of(&ns)), (made, written), "nothing was applied once more");
 }
 
 #[test]

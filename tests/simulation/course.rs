@@ -4,7 +4,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use purlin::driver::CreateRecovery;
+use purlin::driver::scripted::Recovery;
 
 use crate::faults::Weather;
 use crate::outside::Moods;
@@ -51,7 +51,7 @@ pub(crate) struct Course {
     pub(crate) replicas: u64,
     pub(crate) weather: Weather,
     pub(crate) moods: Moods,
-    pub(crate) recovery: CreateRecovery,
+    pub(crate) recovery: Recovery,
     pub(crate) acts: Vec<Act>,
 }
 
@@ -66,7 +66,7 @@ impl Course {
         let strikes = if random.chance(600) { random.below(250) } else { 0 };
         let weather = if is_calm { Weather::default() } else { Weather::stormy(random) };
         let moods = if random.chance(300) { Moods::default() } else { Moods::bad(random) };
-        let recovery = *random.pick(&[CreateRecovery::Find, CreateRecovery::Repeat]);
+        let recovery = *random.pick(&[Recovery::Find, Recovery::Repeat]);
         let meddling = if is_wild && random.chance(300) { 150 } else { 0 };
         let mut acts = Vec::new();
         let mut add = |what| acts.push(Act { number: acts.len() as u64 + 1, what });

@@ -10,13 +10,14 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use purlin::driver::scripted::{Script, World};
+use purlin::driver::scripted::{Recovery, Script, World};
 use purlin::driver::{
-    ApplyRequest, ApplyResponse, CallContext, CreateRecovery, Driver, Expected, ObjectWatcher, Scripted,
+    ApplyRequest, ApplyResponse, CallContext, CreateRecovery, DataSources, Driver, Expected, FindCreated, NotReady,
+    ObjectWatcher, Scripted,
 };
 use purlin::model::{
-    Diagnostics, DriverError, ErrorKind, ObjectState, PlanRequest, PlanResponse, Provider, RecordedObject, Schema,
-    Value,
+    Diagnostics, DriverError, ErrorKind, ImportRequest, ObjectState, PlanRequest, PlanResponse, Provider,
+    RecordedObject, Schema, Value,
 };
 use purlin::process::lock;
 use tokio::time::sleep;
@@ -136,11 +137,11 @@ enum Mood {
 }
 
 impl Outside {
-    pub(crate) fn new(seed: u64, recovery: CreateRecovery, judge: Arc<Judge>) -> Self {
+    pub(crate) fn new(seed: u64, recovery: Recovery, judge: Arc<Judge>) -> Self {
         let recovery = match recovery {
-            CreateRecovery::Repeat => "repeat",
-            CreateRecovery::Find => "find",
-            CreateRecovery::Unknown => "unknown",
+            Recovery::Repeat => "repeat",
+            Recovery::Find => "find",
+            Recovery::Unknown => "unknown",
         };
         let script: Script = serde_json::from_value(serde_json::json!({ "createRecovery": recovery })).unwrap();
         let inside = Inside { seed, asked: BTreeMap::new(), moods: Moods::default(), slowest: Duration::from_secs(20) };
@@ -288,10 +289,6 @@ impl Driver for Line {
         self.scripted.schema(type_name, provider)
     }
 
-    fn data_schema(&self, type_name: &str, provider: Option<&Provider>) -> Option<Arc<Schema>> {
-        self.scripted.data_schema(type_name, provider)
-    }
-
     fn validate<'a>(
         &'a self,
         context: &'a CallContext,
@@ -329,18 +326,41 @@ impl Driver for Line {
     fn import<'a>(
         &'a self,
         context: &'a CallContext,
-        id: &'a str,
+        request: &'a ImportRequest,
     ) -> BoxFuture<'a, Result<Option<ObjectState>, DriverError>> {
         Box::pin(async move {
             self.outside.asked(&self.replica, "import", context).await?;
-            self.scripted.import(context, id).await
+            self.scripted.import(context, request).await
         })
     }
 
-    fn create_recovery(&self) -> CreateRecovery {
-        self.scripted.create_recovery()
+    fn wait_ready<'a>(
+        &'a self,
+        context: &'a CallContext,
+        object: &'a RecordedObject,
+        tell: &'a (dyn Fn(&str) + Send + Sync),
+    ) -> BoxFuture<'a, Result<ObjectState, NotReady>> {
+        self.scripted.wait_ready(context, object, tell)
     }
 
+    fn recovery(&self) -> CreateRecovery<'_> {
+        self.scripted.recovery().through(self)
+    }
+
+    fn data(&self) -> Option<&dyn DataSources> {
+        Some(self)
+    }
+
+    /// The one thing that a reconciler asks a driver for in its own turn.
+    fn watcher(&self) -> Option<&dyn ObjectWatcher> {
+        let panics = &self.outside.panics;
+        let now = panics.compare_exchange(TO_PANIC, PANICKED, Ordering::Relaxed, Ordering::Relaxed);
+        assert!(now.is_err(), "a fault of the reconciler");
+        None
+    }
+}
+
+impl FindCreated for Line {
     fn find_created<'a>(
         &'a self,
         context: &'a CallContext,
@@ -351,9 +371,11 @@ impl Driver for Line {
             self.scripted.find_created(context, planned).await
         })
     }
+}
 
-    fn concurrency(&self) -> Option<usize> {
-        None
+impl DataSources for Line {
+    fn data_schema(&self, type_name: &str, provider: Option<&Provider>) -> Option<Arc<Schema>> {
+        self.scripted.data_schema(type_name, provider)
     }
 
     fn expect_data<'a>(
@@ -373,17 +395,5 @@ impl Driver for Line {
             self.outside.asked(&self.replica, "read_data", context).await?;
             self.scripted.read_data(context, config).await
         })
-    }
-
-    /// The one thing that a reconciler asks a driver for in its own turn.
-    fn watcher(&self) -> Option<&dyn ObjectWatcher> {
-        let panics = &self.outside.panics;
-        let now = panics.compare_exchange(TO_PANIC, PANICKED, Ordering::Relaxed, Ordering::Relaxed);
-        assert!(now.is_err(), "a fault of the reconciler");
-        None
-    }
-
-    fn close(&self) -> BoxFuture<'_, ()> {
-        self.scripted.close()
     }
 }

@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use futures::future::LocalBoxFuture;
-use purlin::driver::CreateRecovery;
+use purlin::driver::scripted::Recovery;
 use purlin::process::lock;
 
 use play::{Outcome, Play};
@@ -41,7 +41,7 @@ pub(crate) struct Story {
 struct Item {
     story: &'static Story,
     strike: Option<Strike>,
-    recovery: CreateRecovery,
+    recovery: Recovery,
 }
 
 impl Item {
@@ -55,7 +55,7 @@ impl Item {
     }
 
     fn name(self) -> String {
-        let recovery = if self.recovery == CreateRecovery::Repeat { " RECOVERY=repeat" } else { "" };
+        let recovery = if self.recovery == Recovery::Repeat { " RECOVERY=repeat" } else { "" };
         let Some(strike) = self.strike else { return format!("STORY={} FAULT=none{recovery}", self.story.name) };
         format!("STORY={} FAULT={} K={}{recovery}", self.story.name, strike.fault, strike.at)
     }
@@ -114,13 +114,13 @@ impl Undisturbed {
 
 /// Every fault at every place of a story, and none with the other way of recovery.
 fn disturbed(story: &'static Story, undisturbed: &Undisturbed) -> Vec<Item> {
-    let mut items = vec![Item { story, strike: None, recovery: CreateRecovery::Repeat }];
+    let mut items = vec![Item { story, strike: None, recovery: Recovery::Repeat }];
     for fault in Fault::ALL {
         for at in 1..=undisturbed.count(fault) {
             let strike = Some(Strike { fault, at });
-            items.push(Item { story, strike, recovery: CreateRecovery::Find });
+            items.push(Item { story, strike, recovery: Recovery::Find });
             if fault.counted() == Counted::Calls {
-                items.push(Item { story, strike, recovery: CreateRecovery::Repeat });
+                items.push(Item { story, strike, recovery: Recovery::Repeat });
             }
         }
     }
@@ -145,7 +145,7 @@ fn show(story: &'static Story, fault: &str) {
     let fault = (fault != "none").then(|| fault.parse::<Fault>().unwrap_or_else(|error| panic!("{error}")));
     let at = variable("K").map_or(1, |text| text.parse().expect("K is a number"));
     let strike = fault.map(|fault| Strike { fault, at });
-    let recovery = if variable("RECOVERY").is_some() { CreateRecovery::Repeat } else { CreateRecovery::Find };
+    let recovery = if variable("RECOVERY").is_some() { Recovery::Repeat } else { Recovery::Find };
     let undisturbed = Undisturbed::of(Item { story, strike: None, recovery }.play(false));
     let outcome = Item { story, strike, recovery }.play(true);
     outcome.tape.iter().for_each(|line| eprintln!("{line}"));
@@ -172,8 +172,7 @@ fn stories_end_well_wherever_a_fault_strikes() {
     if let (Some(_), Some(fault)) = (&wanted, variable("FAULT")) {
         return show(stories[0], &fault);
     }
-    let first: Vec<Item> =
-        stories.iter().map(|story| Item { story, strike: None, recovery: CreateRecovery::Find }).collect();
+    let first: Vec<Item> = stories.iter().map(|story| Item { story, strike: None, recovery: Recovery::Find }).collect();
     let undisturbed = play_all(&first, |_, outcome| Undisturbed::of(outcome));
     let mut failed: Vec<String> = Vec::new();
     for (item, found) in first.iter().zip(&undisturbed) {

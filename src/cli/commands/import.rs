@@ -16,9 +16,9 @@ use crate::cli::situation::{Planned, Purpose};
 use crate::cli::{look, show};
 use crate::driver::kubernetes_object;
 use crate::execute::Limits;
-use crate::load::{Config, ImportRequest, Instance};
+use crate::load::{Config, Instance};
 use crate::migrate::escaped;
-use crate::model::{Address, InstanceKey, ObjectStatus, Record, RecordedObject, Stored, Value};
+use crate::model::{Address, ImportRequest, InstanceKey, ObjectStatus, Record, RecordedObject, Stored, Value};
 use crate::pipeline;
 
 /// Fields of a Kubernetes object that its server sets, below `metadata`.

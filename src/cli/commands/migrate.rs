@@ -18,7 +18,6 @@ use crate::cli::failure::{Exit, Failure};
 use crate::cli::local;
 use crate::cli::options::Files;
 use crate::cli::output::Console;
-use crate::driver::Driver as _;
 use crate::driver::provider::SettingsUse;
 use crate::load::{self, Config};
 use crate::migrate::{Configuration, File, Migrated, Migration, Problem};

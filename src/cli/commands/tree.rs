@@ -156,11 +156,12 @@ async fn from_files(files: Files, console: Console) -> anyhow::Result<Entries> {
         let wants = plan.wants.get(&change.address).map(|wants| wants.to_vec());
         let state = match (change.action, change.blocked) {
             (Action::NoOp | Action::Record, _) => "ready".to_owned(),
+            (Action::Wait, _) => "not ready yet".to_owned(),
             (_, Some(reason)) => reason.to_string(),
             (action, None) => format!("to {}", format!("{action:?}").to_lowercase()),
         };
         let dependencies = expand(&wants.unwrap_or_else(|| used(&change.address)), &all);
-        let is_good = !is_change(change) && change.action != Action::Blocked;
+        let is_good = !is_change(change) && !matches!(change.action, Action::Blocked | Action::Wait);
         (change.address.to_string(), Entry { state, is_good, dependencies })
     };
     Ok(current().map(entry).collect())

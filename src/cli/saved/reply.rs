@@ -26,6 +26,8 @@ pub enum Reply {
     Data(String),
     /// To `expect_data`.
     Expected(Vec<Problem>, String),
+    /// To `configuration`.
+    Configuration(String),
     /// An error, to anything.
     Failed(Refusal),
 }
@@ -59,6 +61,8 @@ pub struct Answer {
     checked: bool,
     #[serde(default)]
     tells: bool,
+    #[serde(default)]
+    until_ready: Option<String>,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -111,6 +115,17 @@ impl Kept for Value {
     }
 }
 
+impl Kept for Arc<str> {
+    fn keep(&self) -> Option<Reply> {
+        Some(Reply::Configuration(self.to_string()))
+    }
+
+    fn recall(reply: &Reply) -> Option<Self> {
+        let Reply::Configuration(digest) = reply else { return None };
+        Some(digest.as_str().into())
+    }
+}
+
 impl Kept for (Diagnostics, Value) {
     fn keep(&self) -> Option<Reply> {
         Some(Reply::Expected(keep_problems(&self.0), keep_value(&self.1).ok()?))
@@ -151,6 +166,7 @@ impl Kept for PlanResponse {
             private: BASE64_STANDARD.encode(&self.private),
             identity: self.identity.as_ref().map(keep_value).transpose().ok()?,
             tells: self.tells,
+            until_ready: self.until_ready.as_ref().map(keep_value).transpose().ok()?,
             checked: self.checked,
         }))
     }
@@ -167,6 +183,7 @@ impl Kept for PlanResponse {
             private: recall_bytes(&answer.private)?,
             identity: answer.identity.as_deref().map(recall_value).transpose().ok()?,
             tells: answer.tells,
+            until_ready: answer.until_ready.as_deref().map(recall_value).transpose().ok()?,
             checked: answer.checked,
         })
     }
@@ -255,7 +272,15 @@ mod tests {
         let state = Some(ObjectState { value: value.clone(), private: private.clone(), identity: identity.clone() });
         assert_eq!(Option::<ObjectState>::recall(&state.keep().unwrap()).unwrap(), state);
         let requires_replace = vec![Path::default().name("rule").index(0).name("port")];
-        let answer = PlanResponse { planned: value, requires_replace, private, identity, tells: false, checked: false };
+        let until_ready = Some(value.clone());
+        let answer = PlanResponse {
+            planned: value,
+            requires_replace,
+            private,
+            identity,
+            until_ready,
+            ..PlanResponse::default()
+        };
         let recalled = PlanResponse::recall(&answer.keep().unwrap()).unwrap();
         assert_eq!(format!("{recalled:?}"), format!("{answer:?}"));
         let address = "web[0]".parse().unwrap();

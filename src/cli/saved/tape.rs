@@ -8,10 +8,12 @@ use futures::future::BoxFuture;
 use sha2::{Digest as _, Sha256};
 
 use super::reply::{Kept, Reply, refused};
-use crate::driver::{ApplyRequest, ApplyResponse, CallContext, CreateRecovery, Driver, Expected, Preparation};
+use crate::driver::{
+    ApplyRequest, ApplyResponse, CallContext, CreateRecovery, DataSources, Driver, Expected, TakeOver, no_way,
+};
 use crate::model::{
-    Diagnostics, DriverError, ErrorKind, ObjectState, PlanRequest, PlanResponse, Provider, RecordedObject, Schema,
-    Value,
+    Diagnostics, DriverError, ErrorKind, ImportRequest, ObjectState, PlanRequest, PlanResponse, Provider,
+    RecordedObject, Schema, Value,
 };
 use crate::store::codec;
 
@@ -52,6 +54,10 @@ impl Taped {
     /// Asks nobody.
     pub fn playing(inner: Arc<dyn Driver>, tape: Arc<Tape>) -> Self {
         Self { inner, tape, plays: true }
+    }
+
+    fn sources(&self) -> Result<&dyn DataSources, DriverError> {
+        self.inner.data().ok_or_else(|| refusal("this driver has no data sources"))
     }
 
     async fn through<T: Kept>(
@@ -121,18 +127,6 @@ impl Driver for Taped {
         self.inner.schema(type_name, provider)
     }
 
-    fn types(&self, provider: Option<&Provider>, is_data: bool) -> Vec<String> {
-        self.inner.types(provider, is_data)
-    }
-
-    fn prepare<'a>(&'a self, preparation: Preparation<'a>) -> BoxFuture<'a, ()> {
-        self.inner.prepare(preparation)
-    }
-
-    fn fault(&self, provider: &Provider) -> Option<DriverError> {
-        self.inner.fault(provider)
-    }
-
     fn validate<'a>(
         &'a self,
         context: &'a CallContext,
@@ -172,21 +166,34 @@ impl Driver for Taped {
     fn import<'a>(
         &'a self,
         context: &'a CallContext,
-        id: &'a str,
+        request: &'a ImportRequest,
     ) -> BoxFuture<'a, Result<Option<ObjectState>, DriverError>> {
-        let question = Question::new(context, "import").bytes(id.as_bytes());
-        self.through(question, self.inner.import(context, id)).boxed()
+        let question = match request {
+            ImportRequest::Id(id) => Question::new(context, "import").bytes(id.as_bytes()),
+            ImportRequest::Identity(identity) => Question::new(context, "import by identity").value(identity),
+        };
+        self.through(question, self.inner.import(context, request)).boxed()
     }
 
-    fn import_by_identity<'a>(
-        &'a self,
-        context: &'a CallContext,
-        identity: &'a Value,
-    ) -> BoxFuture<'a, Result<Option<ObjectState>, DriverError>> {
-        let question = Question::new(context, "import by identity").value(identity);
-        self.through(question, self.inner.import_by_identity(context, identity)).boxed()
+    /// A plan recovers nothing.
+    fn recovery(&self) -> CreateRecovery<'_> {
+        CreateRecovery::Unknown
     }
 
+    fn configuration<'a>(&'a self, context: &'a CallContext) -> BoxFuture<'a, Result<Arc<str>, DriverError>> {
+        self.through(Question::new(context, "configuration"), self.inner.configuration(context)).boxed()
+    }
+
+    fn data(&self) -> Option<&dyn DataSources> {
+        self.inner.data().map(|_| self as &dyn DataSources)
+    }
+
+    fn takeover(&self) -> Option<&dyn TakeOver> {
+        self.inner.takeover().map(|_| self as &dyn TakeOver)
+    }
+}
+
+impl TakeOver for Taped {
     fn take_over<'a>(
         &'a self,
         context: &'a CallContext,
@@ -194,25 +201,18 @@ impl Driver for Taped {
         object: &'a RecordedObject,
     ) -> BoxFuture<'a, Result<ObjectState, DriverError>> {
         let question = Question::new(context, "take over").bytes(type_name.as_bytes()).object(Some(object));
-        let taken = self.inner.take_over(context, type_name, object).map(|taken| taken.map(Some));
+        let taken = async move {
+            let inner = self.inner.takeover().ok_or_else(|| no_way(context, type_name))?;
+            inner.take_over(context, type_name, object).await.map(Some)
+        };
         let taken = self.through(question, taken.boxed());
         async { taken.await?.ok_or_else(|| refusal("the saved plan is damaged")) }.boxed()
     }
+}
 
-    fn create_recovery(&self) -> CreateRecovery {
-        self.inner.create_recovery()
-    }
-
-    fn find_created<'a>(
-        &'a self,
-        context: &'a CallContext,
-        planned: &'a Value,
-    ) -> BoxFuture<'a, Result<Option<ObjectState>, DriverError>> {
-        self.inner.find_created(context, planned)
-    }
-
+impl DataSources for Taped {
     fn data_schema(&self, type_name: &str, provider: Option<&Provider>) -> Option<Arc<Schema>> {
-        self.inner.data_schema(type_name, provider)
+        self.inner.data()?.data_schema(type_name, provider)
     }
 
     fn expect_data<'a>(
@@ -221,7 +221,8 @@ impl Driver for Taped {
         config: &'a Value,
     ) -> BoxFuture<'a, Result<Expected, DriverError>> {
         let question = Question::new(context, "expect_data").value(config);
-        self.through(question, self.inner.expect_data(context, config)).boxed()
+        let expected = async { self.sources()?.expect_data(context, config).await };
+        self.through(question, expected.boxed()).boxed()
     }
 
     fn read_data<'a>(
@@ -230,18 +231,39 @@ impl Driver for Taped {
         config: &'a Value,
     ) -> BoxFuture<'a, Result<Value, DriverError>> {
         let question = Question::new(context, "read_data").value(config);
-        self.through(question, self.inner.read_data(context, config)).boxed()
+        let read = async { self.sources()?.read_data(context, config).await };
+        self.through(question, read.boxed()).boxed()
     }
+}
 
-    fn concurrency(&self) -> Option<usize> {
-        self.inner.concurrency()
-    }
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::driver::scripted::{Script, World};
+    use crate::driver::{Scripted, Warnings};
 
-    fn stop(&self) -> BoxFuture<'_, bool> {
-        self.inner.stop()
-    }
-
-    fn close(&self) -> BoxFuture<'_, ()> {
-        self.inner.close()
+    #[tokio::test]
+    async fn a_saved_plan_knows_under_which_configuration_objects_were_looked_for() {
+        let context = CallContext {
+            type_name: "scripted".into(),
+            namespace: "shop".into(),
+            address: "web".into(),
+            provider: None,
+            service_account: "".into(),
+            deadline: jiff::Timestamp::MAX,
+            operation_id: "".into(),
+            warnings: Warnings::default(),
+        };
+        let (world, tape) = (World::new(Script::default()), Arc::new(Tape::default()));
+        let driver: Arc<dyn Driver> = Arc::new(Scripted::new(Arc::clone(&world)));
+        world.configure("of the first account");
+        let recorded = Taped::recording(Arc::clone(&driver), Arc::clone(&tape)).configuration(&context).await;
+        world.configure("of the second account");
+        let tape = Arc::new(Tape::of(tape.take()));
+        let played = Taped::playing(driver, tape).configuration(&context).await;
+        assert_eq!(
+            (recorded.unwrap(), played.unwrap()),
+            ("of the first account".into(), "of the first account".into())
+        );
     }
 }

@@ -16,10 +16,10 @@ use crate::reconcile::{Happened, Trial};
 
 /// Configures the provider, which is also ready for objects from then on.
 pub(super) async fn try_provider(context: Arc<Context>, name: Arc<str>, used: Arc<ProviderUse>) -> Happened {
-    let Some(driver) = context.engine.drivers.providers() else { return Happened::Nothing };
-    let trial = match driver.configure(&used).await {
+    let Some(providers) = context.engine.drivers.providers() else { return Happened::Nothing };
+    let trial = match providers.configure(&used).await {
         Ok(warnings) => {
-            let version = driver.facts(&used.provider).and_then(|facts| facts.version);
+            let version = providers.facts(&used.provider).and_then(|facts| facts.version);
             Trial::accepted(version, &warnings)
         }
         Err(error) => Trial::Refused(error.line()),

@@ -1,10 +1,10 @@
-//! Creating, updating and deleting, each until the server and the controllers behind it are done.
+//! Creating, updating and deleting, and waiting until the controllers behind the server are done with an object.
 
 use http::Method;
 use serde_json::{Value as Json, json};
 
-use crate::driver::{ApplyRequest, ApplyResponse, CallContext};
-use crate::model::{DriverError, ErrorKind, RecordedObject, Value};
+use crate::driver::{ApplyRequest, ApplyResponse, CallContext, LastSeen, NotReady};
+use crate::model::{DriverError, ErrorKind, ObjectState, RecordedObject, Value};
 
 use super::ask::namespace;
 use super::discovery::ApiKind;
@@ -77,6 +77,22 @@ impl Work<'_> {
             hint: Some(format!("to manage it from now on, set `import.id` to `{}`", self.target.import_id())),
         }
     }
+
+    /// The object as the call has left it. One that is not as its spec asks yet is waited for later.
+    fn left(self, made: &Json) -> ApplyResponse {
+        let verdict = if manifest::waits(&self.manifest) { judge(made) } else { Verdict::Current };
+        let (ready_by, error) = match verdict {
+            Verdict::Current => (None, None),
+            Verdict::InProgress(_) | Verdict::Terminating => (Some(self.context.deadline), None),
+            Verdict::Failed(why) => (None, Some(Unsettled::Failed(why).told(&self.target))),
+        };
+        if let Some(call) = self.call {
+            call.left(made);
+        }
+        // Webhooks and controllers have a say in what an object becomes.
+        let object = Some(object::state(made, &self.manifest));
+        ApplyResponse { object, error, ready_by, tolerant: true, ..ApplyResponse::default() }
+    }
 }
 
 impl KubernetesObject {
@@ -117,7 +133,7 @@ impl KubernetesObject {
         let call = self.watches.as_ref().map(|watches| watches.begin(context, &target));
         let work = Work { context, kind, target, owner, sent, manifest, call };
         let made = self.make(&work).await?;
-        Ok(self.settle(work, made).await)
+        Ok(work.left(&made))
     }
 
     /// The kind of a new object. Its definition may be a moment old, and the server tells of it a moment later.
@@ -223,58 +239,71 @@ impl KubernetesObject {
             .await
             .map_err(|failure| self.change_error(&at, &sent, &failure))?;
         let work = Work { context, kind, target, owner, sent, manifest, call };
-        Ok(self.settle(work, answer.body).await)
+        Ok(work.left(&answer.body))
     }
 
-    /// Waits until the object is as its spec asks. Whatever comes of it, the object is there.
-    async fn settle(&self, mut work: Work<'_>, made: Json) -> ApplyResponse {
-        let mut last = made;
-        let error =
-            if manifest::waits(&work.manifest) { self.until_current(&work, &mut last).await.err() } else { None };
-        if let Some(Unsettled::Gone) = error {
-            let message = format!("{} was deleted by somebody else while it was being set up", work.target);
-            let error = DriverError { kind: ErrorKind::Transient, message, path: None, hint: None };
-            return ApplyResponse { object: None, error: Some(error), ..ApplyResponse::default() };
-        }
-        let error = error.map(|error| match error {
-            Unsettled::Unseen(failure) => work.error("watch", &failure),
-            error => error.told(&work.target),
+    /// Waits until the object is as its spec asks.
+    pub(super) async fn until_ready(
+        &self,
+        context: &CallContext,
+        object: &RecordedObject,
+        tell: &(dyn Fn(&str) + Send + Sync),
+    ) -> Result<ObjectState, NotReady> {
+        let target = recorded_target(object)?;
+        let kind = self.kind(context, &target.api_version, &target.kind).await?;
+        let kind = kind.ok_or_else(|| no_such_kind(&target.api_version, &target.kind))?;
+        let collection = kind.collection(&target.namespace);
+        let place = Place { who: self.who(context)?, collection: &collection, name: &target.name };
+        // What the object goes through meanwhile is our doing.
+        let call = self.watches.as_ref().map(|watches| watches.begin(context, &target));
+        let unseen = |failure: &Failure| refusal::error(failure, &attempt(context, "watch", &kind.resource(), &target));
+        let found = self.server.look(&place, context.deadline).await.map_err(|failure| unseen(&failure))?;
+        let mut last = found.clone();
+        let followed = self.until_current(&place, found, object.id(), context.deadline, &mut last, tell).await;
+        let state = last.map(|last| {
+            if let Some(call) = call {
+                call.left(&last);
+            }
+            object::state(&last, object.value.get("manifest").unwrap_or(&Value::Null))
         });
-        if let Some(call) = work.call.take() {
-            call.left(&last);
-        }
-        // Webhooks and controllers have a say in what an object becomes.
-        let object = Some(object::state(&last, &work.manifest));
-        ApplyResponse { object, error, tolerant: true, ..ApplyResponse::default() }
+        let (error, last) = match (followed, state) {
+            (Ok(()), Some(state)) => return Ok(state),
+            (Err(Unsettled::Gone) | Ok(()), _) | (_, None) => {
+                let message = format!("{target} was deleted by somebody else while it was being set up");
+                (DriverError { kind: ErrorKind::Transient, message, path: None, hint: None }, LastSeen::Gone)
+            }
+            (Err(Unsettled::Unseen(failure)), Some(state)) => (unseen(&failure), LastSeen::Object(state)),
+            (Err(error), Some(state)) => (error.told(&target), LastSeen::Object(state)),
+        };
+        Err(NotReady { error, last })
     }
 
-    /// Follows the object until kstatus says that it is current. `last` is the last state seen.
-    async fn until_current(&self, work: &Work<'_>, last: &mut Json) -> Result<(), Unsettled> {
-        let who = self.who(work.context).map_err(Unsettled::Refused)?;
-        let collection = work.kind.collection(&work.target.namespace);
-        let place = Place { who, collection: &collection, name: &work.target.name };
-        let uid = last["metadata"]["uid"].clone();
-        let start = last.clone();
+    /// Follows the object of that UID until kstatus says that it is current. `last` is the last state seen.
+    async fn until_current(
+        &self,
+        place: &Place<'_>,
+        start: Option<Json>,
+        uid: Option<&str>,
+        deadline: jiff::Timestamp,
+        last: &mut Option<Json>,
+        tell: &(dyn Fn(&str) + Send + Sync),
+    ) -> Result<(), Unsettled> {
         let mut missing = String::new();
         let mut watcher = |state: Option<&Json>| {
-            let Some(live) = state.filter(|live| live["metadata"]["uid"] == uid) else {
+            let Some(live) = state.filter(|live| live["metadata"]["uid"].as_str() == uid) else {
                 return Some(Err(Unsettled::Gone));
             };
-            *last = live.clone();
-            match judge(live) {
-                Verdict::Current => Some(Ok(())),
-                Verdict::Failed(why) => Some(Err(Unsettled::Failed(why))),
-                Verdict::InProgress(why) => {
-                    missing = why;
-                    None
-                }
-                Verdict::Terminating => {
-                    missing = String::from("it is being deleted");
-                    None
-                }
-            }
+            *last = Some(live.clone());
+            missing = match judge(live) {
+                Verdict::Current => return Some(Ok(())),
+                Verdict::Failed(why) => return Some(Err(Unsettled::Failed(why))),
+                Verdict::InProgress(why) => why,
+                Verdict::Terminating => String::from("it is being deleted"),
+            };
+            tell(&missing);
+            None
         };
-        match self.server.follow(&place, Some(start), work.context.deadline, &mut watcher).await {
+        match self.server.follow(place, start, deadline, &mut watcher).await {
             Ok(verdict) => verdict,
             Err(Failure::OutOfTime) => Err(Unsettled::NotInTime(missing)),
             Err(failure) => Err(Unsettled::Unseen(failure)),

@@ -164,7 +164,10 @@ impl KubernetesObject {
         let wanted = Wanted { manifest: &manifest, api_version, kind_name, kind };
         match request.prior.clone() {
             None => self.plan_create(context, &request, &wanted).await,
-            Some(prior) => self.plan_change(context, &request, &prior, &wanted).await,
+            Some(prior) => {
+                let response = self.plan_change(context, &request, &prior, &wanted).await?;
+                Ok(PlanResponse { until_ready: until_ready(&prior, &response.planned), ..response })
+            }
         }
     }
 
@@ -315,6 +318,13 @@ impl KubernetesObject {
         let object = earlier.map_or_else(|| object.clone(), |earlier| planning::narrowed(earlier, &object));
         Ok(changed(planned(manifest, object, prior.value.get("id").cloned().unwrap_or_default())))
     }
+}
+
+/// The status of an object that is not ready yet may still change.
+fn until_ready(prior: &RecordedObject, planned: &Value) -> Option<Value> {
+    prior.readiness?;
+    let object = planned.get("object")?.unmarked().with("status", Value::Unknown);
+    Some(planned.unmarked().with("object", object))
 }
 
 /// The namespace in which the manifest wants its object: empty for an object of the cluster, `None` while unknown.

@@ -4,11 +4,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::driver::{CallContext, arguments};
-use crate::model::{AttributeType, Diagnostics, DriverError, ErrorKind, Path, Schema, Value};
+use futures::future::BoxFuture;
+
+use crate::driver::{CallContext, DataSources, Expected, arguments};
+use crate::model::{AttributeType, Diagnostics, DriverError, ErrorKind, Path, Provider, Schema, Value};
 
 use super::target::Target;
-use super::{KubernetesObject, no_such_kind, object};
+use super::{KubernetesObject, TYPE_NAME, no_such_kind, object};
 
 const ARGUMENTS: [(&str, &str); 3] = [
     ("apiVersion", "The group and version of the object, such as `v1` or `apps/v1`."),
@@ -30,7 +32,7 @@ pub(super) fn schema() -> Schema {
 }
 
 /// What is wrong with a configuration, beyond its names.
-pub(super) fn check(context: &CallContext, config: &Value) -> Diagnostics {
+fn check(context: &CallContext, config: &Value) -> Diagnostics {
     let is_empty = |name: &str| config.get(name).and_then(Value::as_str).is_some_and(str::is_empty);
     let empty = ARGUMENTS.iter().filter(|(name, _)| is_empty(name));
     empty
@@ -39,14 +41,40 @@ pub(super) fn check(context: &CallContext, config: &Value) -> Diagnostics {
 }
 
 /// The value of a data source.
-pub(super) fn value(config: &Value, id: Value, object: Value) -> Value {
+fn value(config: &Value, id: Value, object: Value) -> Value {
     let given = ARGUMENTS.map(|(name, _)| (name, config.get(name).cloned().unwrap_or_default()));
     Value::map(given.into_iter().chain([("id", id), ("object", object)]))
 }
 
+impl DataSources for KubernetesObject {
+    fn data_schema(&self, type_name: &str, _: Option<&Provider>) -> Option<Arc<Schema>> {
+        (type_name == TYPE_NAME).then(|| Arc::clone(&self.data_schema))
+    }
+
+    fn expect_data<'a>(
+        &'a self,
+        context: &'a CallContext,
+        config: &'a Value,
+    ) -> BoxFuture<'a, Result<Expected, DriverError>> {
+        Box::pin(async {
+            let mut found = arguments::check(context, &self.data_schema, config);
+            found.extend(check(context, config));
+            Ok((found, value(config, Value::Unknown, Value::Unknown)))
+        })
+    }
+
+    fn read_data<'a>(
+        &'a self,
+        context: &'a CallContext,
+        config: &'a Value,
+    ) -> BoxFuture<'a, Result<Value, DriverError>> {
+        Box::pin(self.read_existing(context, config))
+    }
+}
+
 impl KubernetesObject {
     /// Reads the object that is named. It is an error when there is none.
-    pub(super) async fn read_existing(&self, context: &CallContext, config: &Value) -> Result<Value, DriverError> {
+    async fn read_existing(&self, context: &CallContext, config: &Value) -> Result<Value, DriverError> {
         let text = |name: &str| config.get(name).and_then(|value| value.unmarked().as_str()).unwrap_or_default();
         let (api_version, kind_name) = (text("apiVersion"), text("kind"));
         let kind = self.kind(context, api_version, kind_name).await?;

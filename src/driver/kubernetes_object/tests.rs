@@ -304,7 +304,7 @@ async fn a_call_ends_at_its_deadline() {
 async fn an_object_of_another_namespace_is_not_imported() {
     let import = |owner: &'static str| async move {
         let play = play(vec![(GET, 200, live(owner))]);
-        let found = play.driver.import(&context(TYPE_NAME), "v1/ConfigMap/shop/site").await;
+        let found = play.driver.import(&context(TYPE_NAME), &ImportRequest::Id("v1/ConfigMap/shop/site".into())).await;
         play.finished();
         found.map(|found| found.is_some()).map_err(|error| error.to_string())
     };

@@ -6,11 +6,13 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+
 use super::private::Kept;
 use super::{Object, Providers, told};
 use crate::cty::{self, Closeness, DynamicTypes, Value, json};
-use crate::driver::CallContext;
-use crate::driver::terraform_data;
+use crate::driver::{CallContext, TakeOver, terraform_data};
 use crate::model::{
     Diagnostics, DriverError, ErrorKind, ObjectState, Provider, RecordedObject, Secrets, Severity, Value as EngineValue,
 };
@@ -85,7 +87,7 @@ impl Providers {
         object: &ForeignObject,
         written: &BTreeSet<Arc<str>>,
     ) -> Result<(EngineValue, EngineValue), DriverError> {
-        let called = self.data(context).await?;
+        let called = self.data_source(context).await?;
         let schema = &called.kind.schema;
         let known = json::decode(object.attributes.as_bytes(), schema.ty(), json::Unsupported::LeaveOut);
         let known = known.map_err(|error| told::unreadable("the state", &error))?;
@@ -106,7 +108,7 @@ impl Providers {
     ///
     /// # Errors
     /// When the provider cannot be asked.
-    pub async fn reconstruct_as_written(
+    pub async fn reconstruct(
         &self,
         context: &CallContext,
         value: &EngineValue,
@@ -117,6 +119,22 @@ impl Providers {
         let mut made = called.masked(called.reconstructed(value, written).await)?;
         made.problems = made.problems.into_iter().map(|problem| called.mask.diagnostic(problem)).collect();
         Ok(made)
+    }
+}
+
+impl TakeOver for Providers {
+    fn take_over<'a>(
+        &'a self,
+        context: &'a CallContext,
+        type_name: &'a str,
+        object: &'a RecordedObject,
+    ) -> BoxFuture<'a, Result<ObjectState, DriverError>> {
+        async move {
+            let called = self.object(context).await?;
+            called.hush(None, Some(object));
+            called.masked(called.take_over(type_name, object).await)
+        }
+        .boxed()
     }
 }
 
@@ -155,7 +173,7 @@ impl Object<'_> {
     }
 
     /// An object of another type, of this provider or another, as one of this type.
-    pub(super) async fn take_over(&self, type_name: &str, object: &RecordedObject) -> Result<ObjectState, DriverError> {
+    async fn take_over(&self, type_name: &str, object: &RecordedObject) -> Result<ObjectState, DriverError> {
         let no_way = |why: &str| {
             let own = &self.context.type_name;
             let message = format!("the provider does not make a `{own}` of a `{type_name}`{why}");

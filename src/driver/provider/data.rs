@@ -1,14 +1,53 @@
-//! One data source of a provider.
+//! Data sources of providers.
+
+use std::sync::Arc;
+
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
 
 use super::object::{Object, refuse_deferred};
-use super::told;
+use super::{Providers, told};
 use crate::cty;
-use crate::driver::Expected;
-use crate::model::{DriverError, Secrets, Value};
+use crate::driver::{CallContext, DataSources, Expected};
+use crate::model::{DriverError, Provider, Schema, Secrets, Value};
+
+impl DataSources for Providers {
+    fn data_schema(&self, type_name: &str, provider: Option<&Provider>) -> Option<Arc<Schema>> {
+        let served = self.known(provider?)?.ok()?;
+        Some(served.data(type_name).ok()??.outline.clone())
+    }
+
+    fn expect_data<'a>(
+        &'a self,
+        context: &'a CallContext,
+        config: &'a Value,
+    ) -> BoxFuture<'a, Result<Expected, DriverError>> {
+        async move {
+            let called = self.data_source(context).await?;
+            called.hush(Some(config), None);
+            let (found, expected) = called.masked(called.expect_data(config).await)?;
+            Ok((found.into_iter().map(|problem| called.mask.diagnostic(problem)).collect(), expected))
+        }
+        .boxed()
+    }
+
+    fn read_data<'a>(
+        &'a self,
+        context: &'a CallContext,
+        config: &'a Value,
+    ) -> BoxFuture<'a, Result<Value, DriverError>> {
+        async move {
+            let called = self.data_source(context).await?;
+            called.hush(Some(config), None);
+            called.masked(called.read_data(config).await)
+        }
+        .boxed()
+    }
+}
 
 impl Object<'_> {
     /// Checks the configuration of a data source, and says what reading it will give.
-    pub async fn expect_data(&self, config: &Value) -> Result<Expected, DriverError> {
+    async fn expect_data(&self, config: &Value) -> Result<Expected, DriverError> {
         let block = &self.kind.schema.block;
         let (config, found) = cty::conform(block, config);
         if !found.is_empty() {
@@ -20,7 +59,7 @@ impl Object<'_> {
     }
 
     /// Reads a data source.
-    pub async fn read_data(&self, config: &Value) -> Result<Value, DriverError> {
+    async fn read_data(&self, config: &Value) -> Result<Value, DriverError> {
         let block = &self.kind.schema.block;
         let config = self.encode(&self.conformed(config)?)?;
         let answer = self.client.read_data_source(&self.context.type_name, config).await;

@@ -8,9 +8,10 @@ use super::private::{Kept, Planned, Told};
 use super::schema::ResourceType;
 use super::told;
 use crate::cty::{self, DynamicTypes, Type, Value, json, msgpack};
-use crate::driver::{ApplyRequest, ApplyResponse, CallContext, Warnings};
+use crate::driver::{ApplyRequest, ApplyResponse, CallContext, Warnings, arguments};
 use crate::model::{
-    DriverError, ErrorKind, ObjectState, PlanRequest, PlanResponse, RecordedObject, Secrets, Value as EngineValue,
+    DriverError, ErrorKind, ImportRequest, ObjectState, PlanRequest, PlanResponse, RecordedObject, Secrets,
+    Value as EngineValue,
 };
 use crate::plugin::{
     Applied, ApplyResourceChange, Client, Diagnostic, Encoded, ImportResourceState, Lease, Msgpack, PlanResourceChange,
@@ -147,6 +148,7 @@ impl Object<'_> {
             private: kept.encode(),
             identity: None,
             tells,
+            until_ready: None,
             checked: true,
         })
     }
@@ -334,17 +336,12 @@ impl Object<'_> {
     }
 
     /// Finds an existing object by its id. `None`: there is none.
-    pub async fn import(&self, id: &str) -> Result<Option<ObjectState>, DriverError> {
-        self.imported(ImportResourceState::Id(id.to_owned())).await
-    }
-
-    /// The same by its identity.
-    pub async fn import_by_identity(&self, identity: &EngineValue) -> Result<Option<ObjectState>, DriverError> {
-        let Some((_, ty)) = &self.kind.identity else {
-            let message = format!("objects of the type `{}` have no identity", self.context.type_name);
-            let hint = Some("write `import.id`".to_owned());
-            return Err(DriverError { kind: ErrorKind::InvalidConfig, message, path: None, hint });
+    pub async fn import(&self, request: &ImportRequest) -> Result<Option<ObjectState>, DriverError> {
+        let identity = match request {
+            ImportRequest::Id(id) => return self.imported(ImportResourceState::Id(id.to_string())).await,
+            ImportRequest::Identity(identity) => identity,
         };
+        let Some((_, ty)) = &self.kind.identity else { return Err(arguments::no_identity(self.context)) };
         let (value, mut found) = cty::convert(ty, identity);
         if !found.is_empty() {
             let first = found.swap_remove(0);

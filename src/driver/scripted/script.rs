@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, VecDeque};
 
 use serde::{Deserialize, Serialize};
 
-use crate::driver::CreateRecovery;
 use crate::model::ErrorKind;
 
 /// What a driver is called for.
@@ -25,6 +24,8 @@ pub enum Operation {
     Create,
     /// Change one.
     Update,
+    /// Wait until one is ready.
+    Ready,
     /// Destroy one.
     Destroy,
     /// Run a hook.
@@ -59,13 +60,15 @@ pub enum Answer {
     /// The change happens, but the answer is a transient error without an object. Fair only with a create that may
     /// be repeated.
     LoseAnswer,
+    /// Create and update: all goes well, and the object is not ready yet.
+    Unready,
     /// The process ends before the change.
     CrashBefore,
     /// The process ends after the change and before the answer.
     CrashAfter,
     /// The call waits until this gate is released; then the next answer counts.
     Hold(String),
-    /// Read: somebody has removed the object.
+    /// Read, and wait until it is ready: somebody has removed the object.
     Lose,
     /// All goes well, and something is warned of.
     Warn(String),
@@ -124,7 +127,7 @@ pub struct Script {
     pub lines: Vec<Line>,
 }
 
-/// `CreateRecovery`, as scenario files spell it.
+/// How a create that a crash cut is recovered, as scenario files spell it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Recovery {
@@ -135,16 +138,6 @@ pub enum Recovery {
     Find,
     /// Nobody can tell.
     Unknown,
-}
-
-impl From<Recovery> for CreateRecovery {
-    fn from(recovery: Recovery) -> Self {
-        match recovery {
-            Recovery::Repeat => Self::Repeat,
-            Recovery::Find => Self::Find,
-            Recovery::Unknown => Self::Unknown,
-        }
-    }
 }
 
 /// The answers still to come.

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::watch;
 
-use crate::driver::{CallContext, CreateRecovery};
+use crate::driver::CallContext;
 use crate::model::{DriverError, ErrorKind, Value};
 
 use super::refusal;
@@ -183,8 +183,8 @@ impl World {
         }
     }
 
-    pub(super) fn create_recovery(&self) -> CreateRecovery {
-        self.inside().recovery.into()
+    pub(super) fn recovery(&self) -> Recovery {
+        self.inside().recovery
     }
 
     pub(super) fn next_answer(&self, address: &str, operation: Operation) -> Answer {
@@ -236,14 +236,18 @@ impl World {
         let Some(object) = inside.objects.get_mut(id) else {
             return Err(refusal(ErrorKind::Transient, &format!("object `{id}` is gone")));
         };
-        let count = match object.value.get("computed") {
-            Some(Value::Number(crate::model::Number::Int(count))) => *count,
-            _ => 0,
-        };
-        object.value = value(config, id, count + 1);
+        object.value = value(config, id, counted(&object.value) + 1);
         let value = object.value.clone();
         inside.log(EffectKind::Updated, context, id.to_owned(), value.clone());
         Ok(value)
+    }
+
+    /// An object gets ready, which counts as a change of its own.
+    pub(super) fn ready(&self, id: &str) -> Option<Value> {
+        let mut inside = self.inside();
+        let object = inside.objects.get_mut(id)?;
+        object.value = object.value.with("computed", (counted(&object.value) + 1).into());
+        Some(object.value.clone())
     }
 
     pub(super) fn destroy(&self, context: &CallContext, id: &str) {
@@ -275,6 +279,14 @@ impl World {
 impl Inside {
     fn log(&mut self, kind: EffectKind, context: &CallContext, id: String, value: Value) {
         self.effects.push(Effect { kind, address: Arc::clone(&context.address), id, value });
+    }
+}
+
+/// How often an object was changed.
+fn counted(value: &Value) -> i64 {
+    match value.get("computed") {
+        Some(Value::Number(crate::model::Number::Int(count))) => *count,
+        _ => 0,
     }
 }
 

@@ -31,7 +31,7 @@ pub(super) fn after(task: &StepTask, fate: Fate) -> Result<Fate, Unfinished> {
     let stored = match &fate {
         Fate::Kept(stored) => Some(stored),
         Fate::Untouched => task.stored.as_ref(),
-        Fate::Erased | Fate::Read(_) | Fate::Withdrawn(_) => None,
+        Fate::Erased | Fate::Read(_) | Fate::Withdrawn(_) | Fate::LetGo(_) => None,
     };
     let value = match &fate {
         Fate::Read(reading) => Some(reading.value.clone()),

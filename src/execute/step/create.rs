@@ -8,8 +8,8 @@ use crate::driver::{ApplyRequest, ApplyResponse};
 use crate::execute::Engine;
 use crate::execute::failure::Failure;
 use crate::model::{
-    ConfigDigest, Diagnostic, Intent, ObjectStatus, Operation, Reason, Record, RecordedObject, ReplaceOrder, Schema,
-    Stored, Value,
+    ConfigDigest, Diagnostic, Intent, ObjectStatus, Operation, Readiness, Reason, Record, RecordedObject, ReplaceOrder,
+    Schema, Stored, Value,
 };
 use crate::plan::finalize::{Final, check_result};
 
@@ -86,6 +86,7 @@ pub(crate) type KeepOpen<'a> = &'a (dyn Fn(Intent) -> Box<Intent> + Send + Sync)
 /// Records what a create came to. Used by the step and by recovery, which makes the same call again. The step goes on
 /// with the hooks of the object, when there are any, so it keeps the intent open; recovery leaves them to the next plan.
 ///
+/// - an object that is not ready yet: it is current and marked so; [`ready`](super::ready) goes on with it.
 /// - an object: it is current; with an error as well, it is tainted and will be replaced, unless the error is of our own
 ///   stop: then it is read first, and kept if it is complete.
 /// - no object: what was deposed for it is current again, unchanged.
@@ -111,6 +112,9 @@ pub(crate) async fn settle_create(
         // Only replacements are counted: what was never there may be tried for ever.
     } else if failure.is_some() {
         record.count_failed_create(generation);
+    } else if record.current.as_ref().is_some_and(|object| object.readiness.is_some()) {
+        // Whether it was made well shows when it is ready.
+        record.handled_replace_request = Arc::clone(replace_requested);
     } else {
         let hooks_follow = record.current.as_ref().is_some_and(|object| object.hooks_pending);
         if !hooks_follow {
@@ -142,6 +146,8 @@ fn conclude_create(
                 failure = broken_promise(record, &planned.planned, &state.value);
             }
             let mut object = made_object(&planned, state, schema);
+            let ready_by = response.ready_by.filter(|_| failure.is_none());
+            object.readiness = ready_by.map(|until| Readiness { until, is_new: true, deposed });
             (object.status, object.agrees_with) = match (&failure, response.interrupted) {
                 // What was found may be anything; the next plan compares it.
                 (None, _) if response.found => (ObjectStatus::Ready, None),

@@ -18,7 +18,7 @@ pub(super) async fn after(task: &StepTask, fate: Fate) -> Result<Fate, Unfinishe
     let stored = match &fate {
         Fate::Kept(stored) => Some(stored),
         Fate::Untouched => task.stored.as_ref(),
-        Fate::Erased | Fate::Read(_) | Fate::Withdrawn(_) => None,
+        Fate::Erased | Fate::Read(_) | Fate::Withdrawn(_) | Fate::LetGo(_) => None,
     };
     let Some(stored) = stored.cloned() else { return Ok(fate) };
     let wanted = task.instance.as_ref().is_some_and(|instance| !instance.publish.is_empty());

@@ -8,7 +8,7 @@ use super::finalize::finalize;
 use super::{Called, Fate, StepTask, Unfinished, call, conditions, hooks, made_object, settled, write_result};
 use crate::driver::{ApplyRequest, ApplyResponse};
 use crate::execute::failure::Failure;
-use crate::model::{ConfigDigest, ObjectState, Operation, Record, RecordedObject, Stored};
+use crate::model::{ConfigDigest, Operation, Readiness, Record, RecordedObject, Stored};
 
 pub(super) async fn run(task: &StepTask) -> Result<Fate, Unfinished> {
     let driver = task.driver()?;
@@ -71,11 +71,7 @@ async fn settle_update(
     if failure.is_none() && !made {
         failure = Some(Failure::driver("the driver returned no object and reported no error"));
     }
-    let state = response.object.unwrap_or_else(|| ObjectState {
-        value: prior.value.clone(),
-        private: Arc::clone(&prior.private),
-        identity: prior.identity.clone(),
-    });
+    let state = response.object.unwrap_or_else(|| prior.state());
     let mut object = made_object(&planned, state, Some(task.schema()?.as_ref()));
     if !made {
         object.revision = prior.revision;
@@ -86,7 +82,12 @@ async fn settle_update(
     } else if let Some(instance) = &task.instance {
         record.handled_replace_request = Arc::clone(&instance.replace_requested);
     }
-    if object.hooks_pending && failure.is_none() {
+    let ready_by = response.ready_by.filter(|_| failure.is_none());
+    object.readiness = ready_by.map(|until| Readiness { until, is_new: false, deposed: None });
+    if object.readiness.is_some() {
+        // It holds on to the old ones until it is ready.
+        object.dependencies = both(&prior, &planned.recorded);
+    } else if object.hooks_pending && failure.is_none() {
         record.intent = intent.map(|intent| hooks::kept_open(task, *intent, timeout));
     }
     record.current = Some(Arc::new(object));
@@ -105,14 +106,15 @@ pub(crate) fn both(prior: &RecordedObject, planned: &RecordedObject) -> Arc<[cra
     all.into()
 }
 
-/// A record-only step: flags, edges, or the value as it was read. No call, so no intent, unless hooks are still to run.
+/// A record-only step: flags, edges, or the value as it was read. No call, so no intent, unless hooks are still to run. A
+/// step that waits begins with it as well.
 pub(super) async fn record_only(task: &StepTask) -> Result<Fate, Unfinished> {
     conditions::before(task)?;
     write_record(task, task.record(), task.recorded()?).await
 }
 
 async fn write_record(task: &StepTask, mut record: Record, object: RecordedObject) -> Result<Fate, Unfinished> {
-    let hooks_follow = object.hooks_pending && !task.only_follows();
+    let hooks_follow = object.hooks_pending && object.readiness.is_none() && !task.only_follows();
     record.current = Some(Arc::new(object));
     if hooks_follow {
         return task.intend(record, Operation::Record, None, None, task.timeouts().create).await.map(Fate::Kept);

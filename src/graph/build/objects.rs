@@ -135,6 +135,7 @@ impl<'a> Joined<'a> {
             }
             Action::NoOp | Action::Blocked => {}
             Action::Record => steps.make = Operation::Record,
+            Action::Wait => steps.make = Operation::Wait,
             Action::Create => steps.make = Operation::Create,
             Action::Read => steps.make = Operation::Read,
             Action::Update => steps.make = Operation::Update,
@@ -144,7 +145,7 @@ impl<'a> Joined<'a> {
             Action::Destroy => steps.remove = removal(change.forget),
             Action::Forget => steps.remove = Operation::Forget,
         }
-        if matches!(change.action, Action::Record | Action::Create | Action::Read | Action::Update | Action::Replace) {
+        if !matches!(change.action, Action::NoOp | Action::Blocked | Action::Destroy | Action::Forget) {
             (object.make, object.only_records) = (Presence::Planned, change.action == Action::Record);
         }
         let gives_up = match change.action {

@@ -2,8 +2,8 @@
 
 use indexmap::IndexMap;
 
-use crate::load::{ImportRequest, Instance};
-use crate::model::{Action, Address, Diagnostic, Reason, RecordedObject, Value};
+use crate::load::Instance;
+use crate::model::{Action, Address, Diagnostic, ImportRequest, Reason, RecordedObject, Value};
 use crate::plan::PendingImport;
 use crate::plan::draft::{Block, Draft};
 use crate::plan::scene::{Id, Scene};

@@ -20,8 +20,7 @@ use std::sync::{Arc, Mutex};
 
 use crate::load::expression::Scope;
 use crate::load::{
-    Config, DeletionPolicy, Expansion, Family, ImportRequest, Instance, Members, Reference, Repeat, Repetition,
-    Template,
+    Config, DeletionPolicy, Expansion, Family, Instance, Members, Reference, Repeat, Repetition, Template,
 };
 use crate::model::*;
 use crate::plan::planner::Planner;

@@ -228,6 +228,7 @@ fn doing(step: &Step) -> &'static str {
         (Operation::Create, true) => "creating the new object of a replacement",
         (Operation::Update, _) => "updating the object",
         (Operation::Record, _) => "updating the record",
+        (Operation::Wait, _) => "waits until the object is ready",
         (Operation::Destroy, false) => "destroying the object",
         (Operation::Destroy, true) => "destroying the old object of a replacement",
         (Operation::Forget, _) => "forgetting the object",

@@ -10,8 +10,8 @@ use proptest::prelude::*;
 
 use crate::model::{
     Address, ConfigDigest, DataKind, DataRef, DeposedKey, Holder, HookKind, InstanceKey, Intent, Number, ObjectStatus,
-    OnFailure, Operation, Package, PlannedObject, Provider, ProviderUse, PublishedCopy, Record, RecordedHook,
-    RecordedObject, Revision, SeenTrigger, Triggers, Value,
+    OnFailure, Operation, Package, PlannedObject, Provider, ProviderUse, PublishedCopy, Readiness, Record,
+    RecordedHook, RecordedObject, Revision, SeenTrigger, Triggers, Value,
 };
 
 /// A `terraform_data` object as the performance budgets have it: two dependencies, about 300 bytes.
@@ -107,11 +107,11 @@ fn object() -> impl Strategy<Value = RecordedObject> {
         (any::<[bool; 5]>(), vec(hook(), 0..3)),
         (text(), text(), option::of((text(), text(), value()))),
         option::of((any::<u64>(), any::<u64>())),
-        (option::of(triggers()), option::of(any::<[u8; 16]>())),
+        (option::of(triggers()), option::of(any::<[u8; 16]>()), option::of(readiness())),
     )
         .prop_map(
             |(own, dependencies, (flags, hooks), (provider_config, service_account, provider), revision, last)| {
-                let (triggers, digest) = last;
+                let (triggers, digest, readiness) = last;
                 let (value, private, identity, schema_version, status) = own;
                 let [create_before_destroy, prevent_destroy, skip_destroy, awaits_postconditions, hooks_pending] =
                     flags;
@@ -128,6 +128,7 @@ fn object() -> impl Strategy<Value = RecordedObject> {
                     awaits_postconditions,
                     hooks: hooks.into(),
                     hooks_pending,
+                    readiness,
                     provider_config,
                     service_account,
                     provider: provider.map(|(name, version, settings)| Arc::new(used(name, version, settings))),
@@ -138,6 +139,19 @@ fn object() -> impl Strategy<Value = RecordedObject> {
                 }
             },
         )
+}
+
+fn time() -> impl Strategy<Value = Timestamp> {
+    (-1_000_000_000i64..4_000_000_000, 0..1_000_000_000i32)
+        .prop_map(|(seconds, nanoseconds)| Timestamp::new(seconds, nanoseconds).unwrap())
+}
+
+fn readiness() -> impl Strategy<Value = Readiness> {
+    (time(), any::<bool>(), option::of(any::<u32>())).prop_map(|(until, is_new, deposed)| Readiness {
+        until,
+        is_new,
+        deposed: deposed.map(DeposedKey),
+    })
 }
 
 fn used(name: Arc<str>, version: Arc<str>, settings: Value) -> ProviderUse {
@@ -156,14 +170,12 @@ fn used(name: Arc<str>, version: Arc<str>, settings: Value) -> ProviderUse {
 }
 
 fn intent() -> impl Strategy<Value = Intent> {
-    use Operation::{Create, Destroy, Forget, Read, Record, Update};
-    let operation = prop::sample::select(vec![Create, Update, Record, Destroy, Forget, Read]);
-    let time = (-1_000_000_000i64..4_000_000_000, 0..1_000_000_000i32)
-        .prop_map(|(seconds, nanoseconds)| Timestamp::new(seconds, nanoseconds).unwrap());
+    use Operation::{Create, Destroy, Forget, Read, Record, Update, Wait};
+    let operation = prop::sample::select(vec![Create, Update, Record, Destroy, Forget, Read, Wait]);
     let planned = (value(), value(), bytes(), object()).prop_map(|(config, planned, private, recorded)| {
         PlannedObject { config, planned, private, recorded: Box::new(recorded) }
     });
-    (operation, text(), (text(), text()), any::<u64>(), (time.clone(), time), any::<Option<u32>>(), option::of(planned))
+    (operation, text(), (text(), text()), any::<u64>(), (time(), time()), any::<Option<u32>>(), option::of(planned))
         .prop_map(|(operation, operation_id, (pod, process), epoch, (started, deadline), deposed, planned)| Intent {
             operation,
             operation_id,

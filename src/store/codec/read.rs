@@ -9,8 +9,8 @@ use jiff::Timestamp;
 use super::{CodecError, MAX_DEPTH};
 use crate::model::{
     Address, ConfigDigest, DataKind, DataRef, DeposedKey, Holder, HookKind, InstanceKey, Intent, Number, ObjectStatus,
-    OnFailure, Operation, PlannedObject, ProviderUse, PublishedCopy, Record, RecordedHook, RecordedObject, Revision,
-    SeenTrigger, Triggers, Value,
+    OnFailure, Operation, PlannedObject, ProviderUse, PublishedCopy, Readiness, Record, RecordedHook, RecordedObject,
+    Revision, SeenTrigger, Triggers, Value,
 };
 use crate::store::Strings;
 
@@ -122,7 +122,8 @@ impl<'a> Reader<'a> {
         let (provider_config, service_account) = (self.shared()?, self.shared()?);
         let revision = if has_revision { self.revision()? } else { Revision::default() };
         let triggers = if has_triggers { Some(Arc::new(self.triggers()?)) } else { None };
-        let [hooks_pending, has_provider, has_digest] = if has_more { self.flags()? } else { [false; 3] };
+        let [hooks_pending, has_provider, has_digest, has_readiness] =
+            if has_more { self.flags()? } else { [false; 4] };
         Ok(RecordedObject {
             value,
             private,
@@ -141,8 +142,15 @@ impl<'a> Reader<'a> {
             hooks_pending,
             hooks: if has_more { self.hooks()? } else { Arc::default() },
             agrees_with: if has_digest { Some(ConfigDigest(self.array()?)) } else { None },
+            readiness: if has_readiness { Some(self.readiness()?) } else { None },
             provider: if has_provider { Some(self.provider()?) } else { None },
         })
+    }
+
+    fn readiness(&mut self) -> Read<Readiness> {
+        let [is_new, has_deposed] = self.flags()?;
+        let until = self.timestamp()?;
+        Ok(Readiness { until, is_new, deposed: if has_deposed { Some(self.deposed_key()?) } else { None } })
     }
 
     fn provider(&mut self) -> Read<Arc<ProviderUse>> {
@@ -194,6 +202,7 @@ impl<'a> Reader<'a> {
             3 => Operation::Destroy,
             4 => Operation::Forget,
             5 => Operation::Read,
+            6 => Operation::Wait,
             _ => return Err(UNKNOWN_TAG),
         };
         let [has_deposed, has_planned] = self.flags()?;

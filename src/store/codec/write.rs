@@ -4,7 +4,8 @@
 use super::{CodecError, MAX_DEPTH};
 use crate::model::{
     Address, ConfigDigest, DataKind, Holder, HookKind, InstanceKey, Intent, Number, ObjectStatus, OnFailure, Operation,
-    PlannedObject, ProviderUse, PublishedCopy, Record, RecordedHook, RecordedObject, Revision, Triggers, Value,
+    PlannedObject, ProviderUse, PublishedCopy, Readiness, Record, RecordedHook, RecordedObject, Revision, Triggers,
+    Value,
 };
 
 type Written = Result<(), CodecError>;
@@ -100,19 +101,39 @@ fn object(out: &mut Vec<u8>, object: &RecordedObject) -> Written {
         triggers(out, seen);
     }
     if has_more(object) {
-        out.push(flags([object.hooks_pending, object.provider.is_some(), object.agrees_with.is_some()]));
+        out.push(flags([
+            object.hooks_pending,
+            object.provider.is_some(),
+            object.agrees_with.is_some(),
+            object.readiness.is_some(),
+        ]));
         unsigned(out, object.hooks.len() as u64);
         object.hooks.iter().try_for_each(|written| hook(out, written))?;
     }
     if let Some(ConfigDigest(digest)) = &object.agrees_with {
         out.extend_from_slice(digest);
     }
+    if let Some(mark) = &object.readiness {
+        readiness(out, mark);
+    }
     object.provider.as_ref().map_or(Ok(()), |used| provider(out, used))
+}
+
+fn readiness(out: &mut Vec<u8>, readiness: &Readiness) {
+    out.push(flags([readiness.is_new, readiness.deposed.is_some()]));
+    timestamp(out, readiness.until);
+    if let Some(key) = readiness.deposed {
+        out.extend_from_slice(&key.0.to_le_bytes());
+    }
 }
 
 /// Whether a second byte of flags follows, with what it tells of.
 fn has_more(object: &RecordedObject) -> bool {
-    object.hooks_pending || !object.hooks.is_empty() || object.provider.is_some() || object.agrees_with.is_some()
+    object.hooks_pending
+        || !object.hooks.is_empty()
+        || object.provider.is_some()
+        || object.agrees_with.is_some()
+        || object.readiness.is_some()
 }
 
 /// The provider is written as JSON, since it is a document of its own that other versions may add to.
@@ -149,6 +170,7 @@ fn intent(out: &mut Vec<u8>, intent: &Intent) -> Written {
         Operation::Destroy => 3,
         Operation::Forget => 4,
         Operation::Read => 5,
+        Operation::Wait => 6,
     });
     out.push(flags([intent.deposed.is_some(), intent.planned.is_some()]));
     text(out, &intent.operation_id);

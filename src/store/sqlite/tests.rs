@@ -151,7 +151,7 @@ async fn a_record_that_cannot_be_read_disturbs_no_other() {
     assert_eq!(loaded.records.len(), 1);
     let told: Vec<_> = loaded.unreadable.iter().map(ToString::to_string).collect();
     expect![[r#"
-        the record of resource-1 cannot be read: it was written by a newer purlin (format 127, and this one reads formats up to 4) (hint: use the version that wrote it, or a later one)
+        the record of resource-1 cannot be read: it was written by a newer purlin (format 127, and this one reads formats up to 5) (hint: use the version that wrote it, or a later one)
         the record of resource-2 cannot be read: it is damaged: it is not even bytes (hint: restore it from a backup)"#]].assert_eq(&told.join("\n"));
 }
 

@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use purlin::driver::{CreateRecovery, Registry};
+use purlin::driver::{Registry, scripted};
 use purlin::execute::{self, Adoption, Engine, HolderState, Limits, Progress, Recovery, Run};
 use purlin::graph;
-use purlin::load::{Config, ImportRequest, Instance};
-use purlin::model::{Action, Address, Holder, Operation, Reason, Recorded, Stored};
+use purlin::load::{Config, Instance};
+use purlin::model::{Action, Address, Holder, ImportRequest, Operation, Reason, Recorded, Stored};
 use purlin::pipeline;
 use purlin::plan::{Held, Memo, Mode, Plan, PlanOptions, Refresh, moves};
 use purlin::process::Clock as _;
@@ -88,9 +88,9 @@ impl History {
         let crash = Arc::<Crash>::default();
         let witness = Arc::<Witness>::default();
         let recovery = match dice.below(10) {
-            0..=4 => CreateRecovery::Repeat,
-            5..=8 => CreateRecovery::Find,
-            _ => CreateRecovery::Unknown,
+            0..=4 => scripted::Recovery::Repeat,
+            5..=8 => scripted::Recovery::Find,
+            _ => scripted::Recovery::Unknown,
         };
         let world = World::new(Arc::clone(&dice), Arc::clone(&crash), Arc::clone(&witness), recovery);
         let trouble = Trouble {
@@ -359,7 +359,7 @@ impl History {
     fn with_import(&self, instance: &Instance, stored: &Stored) -> Instance {
         let mut instance = instance.clone();
         let intent = stored.record.intent.as_deref().filter(|intent| intent.operation == Operation::Create);
-        if let (CreateRecovery::Unknown, Some(intent)) = (self.world.recovery, intent) {
+        if let (scripted::Recovery::Unknown, Some(intent)) = (self.world.recovery, intent) {
             let made = self.world.things().into_iter().find(|thing| *thing.made_by == *intent.operation_id);
             instance.import = made.map(|thing| ImportRequest::Id(thing.id.into()));
         }

@@ -74,6 +74,7 @@ impl Tape {
         self.is_announced(progress)?;
         match &progress.kind {
             ProgressKind::Hook(_) | ProgressKind::Warning(_) | ProgressKind::Delayed(_) => {}
+            ProgressKind::LetGo => return Err(format!("{id} was let go of, and nothing is ever waited for")),
             ProgressKind::Withdrawn => return Err(format!("{id} was withdrawn, and nobody wishes for something else")),
             ProgressKind::Started if self.inherited.contains(&progress.step.address) => {}
             ProgressKind::Started => {

@@ -7,10 +7,11 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use purlin::driver::hook::{HookCall, HookOutcome, HookRunner};
-use purlin::driver::{ApplyRequest, ApplyResponse, CallContext, CreateRecovery, Driver};
+use purlin::driver::scripted::Recovery;
+use purlin::driver::{ApplyRequest, ApplyResponse, CallContext, CreateRecovery, Driver, FindCreated};
 use purlin::model::{
-    Attribute, AttributeType, Diagnostics, DriverError, ErrorKind, ObjectState, Path, PlanRequest, PlanResponse,
-    Provider, RecordedObject, Schema, Value,
+    Attribute, AttributeType, Diagnostics, DriverError, ErrorKind, ImportRequest, ObjectState, Path, PlanRequest,
+    PlanResponse, Provider, RecordedObject, Schema, Value,
 };
 
 use super::witness::Witness;
@@ -87,11 +88,11 @@ pub(super) struct World {
     pub dice: Arc<Dice>,
     pub crash: Arc<Crash>,
     pub witness: Arc<Witness>,
-    pub recovery: CreateRecovery,
+    pub recovery: Recovery,
 }
 
 impl World {
-    pub(super) fn new(dice: Arc<Dice>, crash: Arc<Crash>, witness: Arc<Witness>, recovery: CreateRecovery) -> Self {
+    pub(super) fn new(dice: Arc<Dice>, crash: Arc<Crash>, witness: Arc<Witness>, recovery: Recovery) -> Self {
         Self { state: Mutex::default(), dice, crash, witness, recovery }
     }
 
@@ -180,7 +181,7 @@ impl World {
         let existing = self.lock().things.values().find(|thing| thing.made_by == call.operation).cloned();
         if let Some(thing) = existing {
             // The same call again: it finishes what it began.
-            if self.recovery != CreateRecovery::Repeat {
+            if self.recovery != Recovery::Repeat {
                 self.witness.object(format!("{}: the create {} was called twice", call.address, call.operation));
             }
             // That it exists says nothing about whether this call gets through.
@@ -381,15 +382,21 @@ impl Driver for World {
     fn import<'a>(
         &'a self,
         _: &'a CallContext,
-        id: &'a str,
+        request: &'a ImportRequest,
     ) -> BoxFuture<'a, Result<Option<ObjectState>, DriverError>> {
-        async move { Ok(self.lock().things.get(id).map(Thing::state)) }.boxed()
+        async move { Ok(self.lock().things.get(&request.to_string()).map(Thing::state)) }.boxed()
     }
 
-    fn create_recovery(&self) -> CreateRecovery {
-        self.recovery
+    fn recovery(&self) -> CreateRecovery<'_> {
+        match self.recovery {
+            Recovery::Repeat => CreateRecovery::Repeat(self),
+            Recovery::Find => CreateRecovery::Find(self),
+            Recovery::Unknown => CreateRecovery::Unknown,
+        }
     }
+}
 
+impl FindCreated for World {
     fn find_created<'a>(
         &'a self,
         context: &'a CallContext,
@@ -400,14 +407,6 @@ impl Driver for World {
             Ok(state.things.values().find(|thing| *thing.made_by == *context.operation_id).map(Thing::state))
         }
         .boxed()
-    }
-
-    fn concurrency(&self) -> Option<usize> {
-        None
-    }
-
-    fn close(&self) -> BoxFuture<'_, ()> {
-        async {}.boxed()
     }
 }
 

@@ -2,9 +2,9 @@
 //!
 //! `== script`, a line each:
 //! - `<address> <call>: <answer>, ...`: what the driver answers. Calls: `validate`, `plan`, `read`, `import`, `move`, `create`,
-//!   `update`, `destroy`, `hook`. Answers: `ok`, `fail [kind] [text]`, `partly [kind] [text]` (an error with an object),
+//!   `update`, `ready` (waiting for that), `destroy`, `hook`. Answers: `ok`, `fail [kind] [text]`, `partly [kind] [text]` (an error with an object),
 //!   `crash before`, `crash after`, `hold` (until what happens meanwhile has happened), `gone`, `warn <text>` (and `ok`),
-//!   `invalid`. Kinds:
+//!   `unready` (`ok`, and to be waited for), `invalid`. Kinds:
 //!   `transient`, `terminal`, `invalidConfig`, `forbidden`, `alreadyExists`.
 //! - `journal: crash|fail before|after intend|record|erase <address>`: once.
 //! - `world: lose <address>`, `world: lose leftover of <address>`, `world: put <id> <json>`,
@@ -226,6 +226,7 @@ fn operation(text: &str) -> Option<Operation> {
         "create" => Operation::Create,
         "update" => Operation::Update,
         "destroy" => Operation::Destroy,
+        "ready" => Operation::Ready,
         "hook" => Operation::Hook,
         _ => return None,
     })
@@ -240,6 +241,7 @@ fn answer(gate: &str, text: &str) -> Option<Answer> {
         ("crash", "after") => Answer::CrashAfter,
         ("hold", "") => Answer::Hold(gate.to_owned()),
         ("gone", "") => Answer::Lose,
+        ("unready", "") => Answer::Unready,
         ("invalid", "") => Answer::InvalidPlan,
         ("warn", text) => Answer::Warn(text.trim().to_owned()),
         ("fail", rest) => failure("fail", rest)?,

@@ -32,6 +32,7 @@ fn change(change: &Change, show_values: bool) -> Vec<String> {
     let mut line = match (change.action, change.order) {
         (Action::NoOp, _) => format!("  {name}: nothing"),
         (Action::Record, _) => format!(". {name}: record"),
+        (Action::Wait, _) => format!(". {name}: wait"),
         (Action::Create, _) => format!("+ {name}: create"),
         (Action::Update, _) => format!("~ {name}: update"),
         (Action::Replace, Some(ReplaceOrder::CreateFirst)) => format!("+/- {name}: replace, create first"),
@@ -115,6 +116,7 @@ pub(super) fn progress(progress: &Progress) -> String {
         ProgressKind::Warning(warning) => format!("{id}: warning: {}", warning.message()),
         ProgressKind::Delayed(why) => format!("{id}: delayed, {}: {}", why.reason, why.message()),
         ProgressKind::Withdrawn => format!("{id}: withdrawn"),
+        ProgressKind::LetGo => format!("{id}: let go, not ready yet"),
         ProgressKind::Finished => format!("{id}: finished"),
         ProgressKind::Failed { reason, message, retryable } => {
             let again = if *retryable { "" } else { ", for good" };
@@ -179,6 +181,7 @@ fn object(object: &RecordedObject) -> String {
         (object.skip_destroy, "orphaned when it goes"),
         (object.awaits_postconditions, "awaits the postconditions of its successor"),
         (object.hooks_pending, "hooks pending"),
+        (object.readiness.is_some(), "not ready yet"),
     ];
     for (_, flag) in flags.iter().filter(|(is_set, _)| *is_set) {
         line.push_str(&format!(", {flag}"));

@@ -139,7 +139,8 @@ impl Stage {
                 self.plan_anew(going, &options, &mut sections).await?;
                 going.run.schedule.resume(&names);
             } else if round.start == Start::MeanwhileStop {
-                going.run.schedule.stop();
+                going.run.stop();
+                self.run(going).await;
             } else {
                 self.plan_anew(going, &options, &mut sections).await?;
             }

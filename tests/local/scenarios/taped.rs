@@ -7,12 +7,15 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use purlin::driver::hook::{HookCall, HookOutcome, HookRunner};
 use purlin::driver::publish::CopyOf;
-use purlin::driver::{ApplyRequest, ApplyResponse, CallContext, CreateRecovery, Driver, Expected, Publisher, Scripted};
+use purlin::driver::{
+    ApplyRequest, ApplyResponse, CallContext, CreateRecovery, DataSources, Driver, Expected, FindCreated, NotReady,
+    Publisher, Scripted, TakeOver,
+};
 use purlin::execute::{Journal, JournalError};
 use purlin::model::data::Texts;
 use purlin::model::{
-    Diagnostics, DriverError, ErrorKind, ObjectState, PlanRequest, PlanResponse, Provider, Record, RecordedObject,
-    Schema, Stored, Value, Version,
+    Diagnostics, DriverError, ErrorKind, ImportRequest, ObjectState, PlanRequest, PlanResponse, Provider, Record,
+    RecordedObject, Schema, Stored, Value, Version,
 };
 use purlin::store::memory::MemoryJournal;
 
@@ -96,28 +99,39 @@ impl Driver for TapedDriver {
     fn import<'a>(
         &'a self,
         context: &'a CallContext,
-        id: &'a str,
+        request: &'a ImportRequest,
     ) -> BoxFuture<'a, Result<Option<ObjectState>, DriverError>> {
-        self.inner.import(context, id)
+        self.inner.import(context, request)
     }
 
-    fn take_over<'a>(
+    fn wait_ready<'a>(
         &'a self,
         context: &'a CallContext,
-        type_name: &'a str,
         object: &'a RecordedObject,
-    ) -> BoxFuture<'a, Result<ObjectState, DriverError>> {
-        self.inner.take_over(context, type_name, object)
+        tell: &'a (dyn Fn(&str) + Send + Sync),
+    ) -> BoxFuture<'a, Result<ObjectState, NotReady>> {
+        self.tape.note(format!("  wait for {}", context.address));
+        self.inner.wait_ready(context, object, tell)
     }
 
     fn configuration<'a>(&'a self, context: &'a CallContext) -> BoxFuture<'a, Result<Arc<str>, DriverError>> {
         self.inner.configuration(context)
     }
 
-    fn create_recovery(&self) -> CreateRecovery {
-        self.inner.create_recovery()
+    fn recovery(&self) -> CreateRecovery<'_> {
+        self.inner.recovery().through(self)
     }
 
+    fn data(&self) -> Option<&dyn DataSources> {
+        Some(self)
+    }
+
+    fn takeover(&self) -> Option<&dyn TakeOver> {
+        self.inner.takeover()
+    }
+}
+
+impl FindCreated for TapedDriver {
     fn find_created<'a>(
         &'a self,
         context: &'a CallContext,
@@ -131,7 +145,9 @@ impl Driver for TapedDriver {
         }
         .boxed()
     }
+}
 
+impl DataSources for TapedDriver {
     fn data_schema(&self, type_name: &str, provider: Option<&Provider>) -> Option<Arc<Schema>> {
         self.inner.data_schema(type_name, provider)
     }
@@ -154,14 +170,6 @@ impl Driver for TapedDriver {
             self.inner.read_data(context, config).await
         }
         .boxed()
-    }
-
-    fn concurrency(&self) -> Option<usize> {
-        self.inner.concurrency()
-    }
-
-    fn close(&self) -> BoxFuture<'_, ()> {
-        self.inner.close()
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::SignedDuration;
-use purlin::driver::CreateRecovery;
+use purlin::driver::scripted::Recovery;
 use purlin::driver::scripted::{Answer, EffectKind, Line, Operation};
 use purlin::model::Value as Plain;
 use purlin::process::Clock as _;
@@ -86,7 +86,7 @@ impl Play {
     pub(crate) async fn run(
         story: &super::Story,
         strike: Option<Strike>,
-        recovery: CreateRecovery,
+        recovery: Recovery,
         with_tape: bool,
     ) -> Outcome {
         let began = Instant::now();

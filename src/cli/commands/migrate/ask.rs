@@ -6,7 +6,7 @@ use futures::StreamExt as _;
 use futures::stream;
 use jiff::SignedDuration;
 
-use crate::driver::{CallContext, Driver as _, Preparation, Providers, Warnings};
+use crate::driver::{CallContext, Preparation, Providers, Warnings};
 use crate::migrate::{Answer, Migration, Object, Problem, Resource, without_provider};
 use crate::model::{DriverError, RecordedObject, Value};
 use crate::process::{Clock as _, SystemClock};
@@ -80,7 +80,7 @@ async fn answer(
     let (config, problems) = match object.deposed {
         Some(_) => (Value::Null, Vec::new()),
         None => {
-            let made = providers.reconstruct_as_written(&context, &state.value, written.as_ref()).await;
+            let made = providers.reconstruct(&context, &state.value, written.as_ref()).await;
             let made = made.map_err(failed)?;
             (made.config, made.problems)
         }
