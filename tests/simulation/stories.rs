@@ -6,15 +6,18 @@
 
 mod catalogue;
 mod changes;
+mod cluster;
 mod deletions;
 mod families;
 mod minds;
 mod moves;
+mod others;
 mod play;
 mod replacements;
 mod replicas;
 mod strike;
 mod troubles;
+mod values;
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
