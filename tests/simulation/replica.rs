@@ -65,7 +65,8 @@ impl Replica {
             client: kube::Client::new(tap, "default"),
             clock: Arc::new(SimulatedClock::new(around.began, skew)),
             random: Arc::new(Drawn::new(around.seed, &name)),
-            drivers: Registry::default().with_family("scripted", scripted),
+            // The family serves its types; as what stands for the programs of providers it takes their settings, too.
+            drivers: Registry::default().with_family("scripted", scripted.clone()).with_providers(scripted),
             installer: Arc::new(Installer::new(InstallOptions::from_environment())),
             threads: Threads::Caller,
         };

@@ -46,11 +46,12 @@ pub(crate) fn writes_since(around: &Surrounded, version: u64) -> BTreeMap<String
 /// What is not yet as it is wished.
 pub(crate) fn missing(around: &Surrounded) -> Vec<String> {
     let mut missing = Vec::new();
-    let (resources, sources, records, made) = around.cluster.with(|server, _| {
+    let (resources, others, records, made) = around.cluster.with(|server, _| {
         let of_kind = |plural| -> Vec<Value> {
             server.objects("purlin.dev", plural).map(|object| object.value.clone()).collect()
         };
-        (of_kind("resources"), of_kind("datasources"), all_records(server), made::all(server))
+        let others = ["datasources", "providerconfigs", "providers"].map(of_kind).concat();
+        (of_kind("resources"), others, all_records(server), made::all(server))
     });
     let outside = around.outside.world.objects().into_iter().map(|(id, (address, _))| (id, address.to_string()));
     let inside = made.iter().filter(|object| made::is_object(&object.value));
@@ -84,11 +85,11 @@ pub(crate) fn missing(around: &Surrounded) -> Vec<String> {
     for resource in &resources {
         missing.extend(unfulfilled(around, resource, &records, &made));
     }
-    missing.extend(sources.iter().flat_map(unready));
+    missing.extend(others.iter().flat_map(unready));
     missing
 }
 
-/// What the status of a Resource or a `DataSource` does not say yet.
+/// What the status of a Resource, or of what is read or configured, does not say yet.
 fn unready(object: &Value) -> Vec<String> {
     let (name, status) = (text(object, "name"), &object["status"]);
     let mut missing = Vec::new();

@@ -1,6 +1,8 @@
 //! All stories.
 
-use super::{Story, changes, cluster, deletions, families, minds, moves, replacements, replicas, troubles, values};
+use super::{
+    Story, changes, cluster, deletions, families, minds, moves, replacements, replicas, settings, troubles, values,
+};
 
 macro_rules! stories {
     ($($module:ident :: $name:ident $($varies:ident)?),* $(,)?) => {
@@ -79,6 +81,9 @@ pub(super) const STORIES: &[Story] = stories![
     values::hook_after_create,
     values::hook_before_destroy,
     values::data_read_again,
+    values::data_of_object,
+    settings::settings_change,
+    settings::settings_deleted_first,
 ];
 
 pub(super) fn names() -> Vec<&'static str> {

@@ -9,24 +9,42 @@ use serde_json::{Value, json};
 use tokio::time::sleep;
 
 use super::play::Play;
-use crate::apiserver::{Happened, Object};
+use crate::apiserver::{Happened, Object, Server};
 use crate::hands::SHOP;
 use crate::made;
 
 impl Play {
     /// Somebody makes an object of the users' namespace, or changes it to this.
     pub(crate) fn write(&self, api_version: &str, kind: &str, name: &str, rest: &Value) {
-        self.around.judge.note(&format!("another program writes {kind} {name} {rest}"));
         let mut object = rest.clone();
         object["apiVersion"] = api_version.into();
         object["kind"] = kind.into();
         object["metadata"] = json!({ "namespace": SHOP, "name": name });
+        self.put_there(object);
+    }
+
+    /// The same with an object of any place.
+    pub(crate) fn put_there(&self, object: Value) {
+        self.around.judge.note(&format!("somebody writes {object}"));
         self.around.cluster.with(|server, now| {
             let path = server.path_of(&object, true);
             if server.modify(now, &path, &object).is_none() {
                 server.insert(now, object);
             }
         });
+    }
+
+    /// Somebody deletes a `ProviderConfig`.
+    pub(crate) fn delete_settings(&self, name: &str) {
+        self.around.judge.note(&format!("user deletes the ProviderConfig {name}"));
+        let path = format!("/apis/purlin.dev/v1alpha1/namespaces/{SHOP}/providerconfigs/{name}");
+        self.around.cluster.with(|server, now| server.erase(now, &path));
+    }
+
+    /// A `ProviderConfig`.
+    pub(crate) fn settings(&self, name: &str) -> Option<Value> {
+        let of = |server: &mut Server| Some(server.object("purlin.dev", "providerconfigs", SHOP, name)?.value.clone());
+        self.around.cluster.with(|server, _| of(server))
     }
 
     /// The object of an address in the cluster.
@@ -95,7 +113,7 @@ impl Play {
             () = run => {}
             () = story => {}
         }
-        let made = |server: &mut crate::apiserver::Server| {
+        let made = |server: &mut Server| {
             server.changes(0).any(|change| &*change.what.1 == "jobs" && change.happened == Happened::Added)
         };
         if !self.around.cluster.with(|server, _| made(server)) {

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::changes::on;
+use super::cluster::site;
 use super::play::{Play, plain, thing};
 
 fn published(value: &str) -> Value {
@@ -102,4 +103,17 @@ pub(super) async fn data_read_again(play: &Play) {
     play.apply("a", &plain("v1", "f0"));
     play.ends(&["a v1 f0", "b v1 f0"]).await;
     play.asked_once("read_data data.d");
+}
+
+/// The same with an object of the cluster that another Resource keeps, from the beginning.
+pub(super) async fn data_of_object(play: &Play) {
+    play.empty().await;
+    let config = json!({ "apiVersion": "v1", "kind": "ConfigMap", "name": "${a.object.metadata.name}" });
+    let spec = json!({ "type": "kubernetes_object", "config": config });
+    play.write("purlin.dev/v1alpha1", "DataSource", "d", &json!({ "spec": spec }));
+    play.apply("b", &thing("${data.d.object.data.text}", "f0", Value::Null));
+    play.apply("a", &site("v0"));
+    play.settled().await;
+    play.apply("a", &site("v1"));
+    play.ends(&["a ConfigMap site text=v1", "b v1 f0"]).await;
 }
