@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use purlin::model::Record;
+use purlin::store::secrets::record_name;
 use serde_json::Value;
 
 use crate::apiserver::{Change, Happened, Object, Server};
@@ -37,7 +38,7 @@ fn made_for(change: &Change) -> Option<String> {
 /// What must never happen, and did. `by_others` says which objects somebody else has deleted, by their UIDs.
 pub(crate) fn objections(server: &Server, by_others: &dyn Fn(&str) -> bool) -> Vec<String> {
     let is_object = |change: &Arc<Change>| made_for(change).is_some() && is_object(&change.object.value);
-    // Most stories have none, and reading all records is dear.
+    // Most stories have none.
     if !server.changes(0).any(is_object) {
         return Vec::new();
     }
@@ -51,11 +52,14 @@ pub(crate) fn objections(server: &Server, by_others: &dyn Fn(&str) -> bool) -> V
 /// Reads the log from its beginning.
 #[derive(Default)]
 struct Reader {
-    records: BTreeMap<String, Record>,
+    /// Secrets of records, by name.
+    records: BTreeMap<String, Arc<Object>>,
     /// Resources whose objects are in the cluster, by name.
     wishes: BTreeMap<String, Value>,
     /// Objects by UID, each with its address.
     objects: BTreeMap<String, (String, Arc<Object>)>,
+    /// Whether the namespace goes, and everything in it with it.
+    is_over: bool,
     /// Names and generations of wishes that an object was once as asked by.
     fulfilled: BTreeSet<(String, i64)>,
     objections: Vec<String>,
@@ -66,17 +70,16 @@ impl Reader {
         let (object, is_gone) = (&change.object, change.happened == Happened::Deleted);
         match (&*change.what.1, object.namespace()) {
             ("secrets", HOME) => {
-                let record = parse(&object.value).filter(|record| &*record.namespace == SHOP);
-                let Some(record) = record else { return };
-                let address = record.address.to_string();
-                drop(if is_gone { self.records.remove(&address) } else { self.records.insert(address, record) });
+                let name = object.name().to_owned();
+                drop(if is_gone { self.records.remove(&name) } else { self.records.insert(name, object.clone()) });
             }
+            ("namespaces", "") if object.name() == SHOP => self.is_over = object.is_deleting(),
             ("resources", SHOP) if is_in_cluster(&object.value) => self.resource(&object.value),
             _ if is_object(&object.value) => {
                 let Some(address) = made_for(change) else { return };
                 let problem = match change.happened {
                     Happened::Added => self.made(&address),
-                    Happened::Deleted if !by_others(object.uid()) => self.destroyed(&address),
+                    Happened::Deleted if !self.is_over && !by_others(object.uid()) => self.destroyed(&address),
                     Happened::Modified | Happened::Deleted => None,
                 };
                 self.objections.extend(problem.map(|why| format!("{} of {address} {why}", change.key)));
@@ -92,8 +95,14 @@ impl Reader {
         }
     }
 
+    /// The record of an address at this moment.
+    fn record(&self, address: &str) -> Option<Record> {
+        let address = address.parse().expect("a mark names an address");
+        parse(&self.records.get(&record_name(SHOP, &address))?.value)
+    }
+
     fn made(&self, address: &str) -> Option<String> {
-        let Some(record) = self.records.get(address) else { return Some("is made without a record".to_owned()) };
+        let Some(record) = self.record(address) else { return Some("is made without a record".to_owned()) };
         if record.intent.is_none() {
             return Some("is made without an intent".to_owned());
         }
@@ -102,7 +111,7 @@ impl Reader {
     }
 
     fn destroyed(&self, address: &str) -> Option<String> {
-        let is_intended = self.records.get(address).is_some_and(|record| record.intent.is_some());
+        let is_intended = self.record(address).is_some_and(|record| record.intent.is_some());
         (!is_intended).then(|| "is destroyed without an intent".to_owned())
     }
 

@@ -71,6 +71,8 @@ pub(super) const STORIES: &[Story] = stories![
     cluster::object_deleted,
     cluster::object_put_right,
     cluster::object_lost,
+    cluster::object_in_the_way,
+    cluster::objects_namespace_deleted,
     cluster::deployment_becomes_ready,
     cluster::upgraded,
     values::publish,

@@ -98,6 +98,29 @@ pub(super) async fn object_lost(play: &Play) {
     play.ends(&["a ConfigMap site text=v0", "b ->a f0"]).await;
 }
 
+/// Another program has made an object of that name. It stays as it is, and ours is made when it is gone.
+pub(super) async fn object_in_the_way(play: &Play) {
+    play.write("v1", "ConfigMap", "site", &json!({ "data": { "text": "theirs", "own": "yes" } }));
+    play.empty().await;
+    play.apply("a", &site("v0"));
+    play.until_says("a", "Ready", "AlreadyExists").await;
+    let theirs = play.take_away("v1", "ConfigMap", "site");
+    if theirs["data"] != json!({ "text": "theirs", "own": "yes" }) {
+        play.around.judge.object(&format!("the object of another program has become {theirs}"));
+    }
+    play.annotate("a", "purlin.dev/reconcile-requested-at", "now");
+    play.ends(&["a ConfigMap site text=v0"]).await;
+}
+
+/// The namespace takes the object with it, beside Purlin.
+pub(super) async fn objects_namespace_deleted(play: &Play) {
+    play.apply("a", &site("v0"));
+    play.apply("b", &behind());
+    play.given().await;
+    play.delete_namespace().await;
+    play.ends(&[]).await;
+}
+
 fn web(image: &str) -> Value {
     let labels = json!({ "app": "web" });
     object(

@@ -34,17 +34,30 @@ impl Play {
         });
     }
 
-    /// Somebody deletes a `ProviderConfig`.
-    pub(crate) fn delete_settings(&self, name: &str) {
-        self.around.judge.note(&format!("user deletes the ProviderConfig {name}"));
-        let path = format!("/apis/purlin.dev/v1alpha1/namespaces/{SHOP}/providerconfigs/{name}");
-        self.around.cluster.with(|server, now| server.erase(now, &path));
+    /// Somebody deletes an object of the users' namespace; gives it as it was last.
+    pub(crate) fn take_away(&self, api_version: &str, kind: &str, name: &str) -> Value {
+        self.around.judge.note(&format!("somebody deletes {kind} {name}"));
+        let metadata = json!({ "namespace": SHOP, "name": name });
+        let object = json!({ "apiVersion": api_version, "kind": kind, "metadata": metadata });
+        self.around.cluster.with(|server, now| {
+            let path = server.path_of(&object, true);
+            let last = server.ask(now, &Method::GET, &path, "application/json", &Value::Null);
+            server.erase(now, &path);
+            last.expect("it is there")
+        })
     }
 
     /// A `ProviderConfig`.
     pub(crate) fn settings(&self, name: &str) -> Option<Value> {
         let of = |server: &mut Server| Some(server.object("purlin.dev", "providerconfigs", SHOP, name)?.value.clone());
         self.around.cluster.with(|server, _| of(server))
+    }
+
+    /// A driver must not have been called like this: `update b at v0`.
+    pub(crate) fn was_never_called(&self, call: &str) {
+        if self.strikes.was_called(call) {
+            self.around.judge.object(&format!("a driver was called to {call}"));
+        }
     }
 
     /// The object of an address in the cluster.

@@ -49,7 +49,7 @@ pub(crate) struct Outcome {
 /// The world.
 pub(crate) struct Play {
     pub(super) around: Surrounded,
-    strikes: Strikes,
+    pub(super) strikes: Strikes,
     replicas: RefCell<Vec<Replica>>,
     started: Cell<u32>,
     is_disturbed: bool,

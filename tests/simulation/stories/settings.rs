@@ -27,7 +27,7 @@ fn under(value: &str) -> Value {
     thing(value, "f0", json!({ "providerConfigRef": { "name": "own" } }))
 }
 
-/// What the settings read changes, then what they refer to, and what is under them with it.
+/// What the settings read changes, then what they refer to. What is under them is changed under the new ones only.
 pub(super) async fn settings_change(play: &Play) {
     configure(play);
     play.given().await;
@@ -35,14 +35,16 @@ pub(super) async fn settings_change(play: &Play) {
     play.settled().await;
     play.apply("a", &plain("v1", "f0"));
     play.apply("b", &under("v1"));
+    play.until_called("update b at v1").await;
     play.ends(&["a v1 f0", "b v1 f0"]).await;
+    play.was_never_called("update b at v0");
 }
 
 /// Settings stay until the last object under them has gone.
 pub(super) async fn settings_deleted_first(play: &Play) {
     configure(play);
     play.given().await;
-    play.delete_settings("own");
+    play.take_away("purlin.dev/v1alpha1", "ProviderConfig", "own");
     play.delete("a");
     play.until_says("a", "Synced", "StillUsed").await;
     play.delete("b");
