@@ -35,7 +35,7 @@ fn made_for(change: &Change) -> Option<String> {
     address(&change.object.value).filter(|_| is_kind && change.object.namespace() == SHOP)
 }
 
-/// What must never happen, and did. `by_others` says which objects somebody else has deleted, by their UIDs.
+/// What must never happen, and did. `by_others` says which objects another program has deleted, by their UIDs.
 pub(crate) fn objections(server: &Server, by_others: &dyn Fn(&str) -> bool) -> Vec<String> {
     let is_object = |change: &Arc<Change>| made_for(change).is_some() && is_object(&change.object.value);
     // Most stories have none.

@@ -14,7 +14,7 @@ use crate::hands::SHOP;
 use crate::made;
 
 impl Play {
-    /// Somebody makes an object of the users' namespace, or changes it to this.
+    /// Another program makes an object of the users' namespace, or changes it to this.
     pub(crate) fn write(&self, api_version: &str, kind: &str, name: &str, rest: &Value) {
         let mut object = rest.clone();
         object["apiVersion"] = api_version.into();
@@ -25,7 +25,7 @@ impl Play {
 
     /// The same with an object of any place.
     pub(crate) fn put_there(&self, object: Value) {
-        self.around.judge.note(&format!("somebody writes {object}"));
+        self.around.judge.note(&format!("another program writes {object}"));
         self.around.cluster.with(|server, now| {
             let path = server.path_of(&object, true);
             if server.modify(now, &path, &object).is_none() {
@@ -34,9 +34,9 @@ impl Play {
         });
     }
 
-    /// Somebody deletes an object of the users' namespace; gives it as it was last.
+    /// Another program deletes an object of the users' namespace. Gives what it was last.
     pub(crate) fn take_away(&self, api_version: &str, kind: &str, name: &str) -> Value {
-        self.around.judge.note(&format!("somebody deletes {kind} {name}"));
+        self.around.judge.note(&format!("another program deletes {kind} {name}"));
         let metadata = json!({ "namespace": SHOP, "name": name });
         let object = json!({ "apiVersion": api_version, "kind": kind, "metadata": metadata });
         self.around.cluster.with(|server, now| {
