@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use super::{Driver, Warnings};
-use crate::model::{Address, DriverError, ObjectState, Provider, ProviderUse, RecordedObject, Schema, Value};
+use super::Warnings;
+use crate::model::{DriverError, ObjectState, Provider, ProviderUse, RecordedObject, Value};
 
 /// Everything a call needs besides its values.
 #[derive(Clone, Debug)]
@@ -33,14 +33,6 @@ impl CallContext {
     /// Which provider is called, whatever its settings.
     pub fn provider(&self) -> Option<&Provider> {
         self.provider.as_ref().map(|used| used.provider.as_ref())
-    }
-
-    /// The schema of what is called about, be it an object or a data source.
-    pub fn schema(&self, driver: &dyn Driver) -> Option<Arc<Schema>> {
-        match self.address.parse::<Address>().is_ok_and(|address| address.is_data()) {
-            true => driver.data()?.data_schema(&self.type_name, self.provider()),
-            false => driver.schema(&self.type_name, self.provider()),
-        }
     }
 }
 

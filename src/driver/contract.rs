@@ -13,6 +13,16 @@ use crate::model::{
     Schema, Value,
 };
 
+impl dyn Driver + '_ {
+    /// The schema of what is called about, be it an object or a data source.
+    pub fn schema_of(&self, context: &CallContext) -> Option<Arc<Schema>> {
+        match context.address.parse::<Address>().is_ok_and(|address| address.is_data()) {
+            true => self.data()?.data_schema(&context.type_name, context.provider()),
+            false => self.schema(&context.type_name, context.provider()),
+        }
+    }
+}
+
 /// Serves one or more resource types.
 ///
 /// `CallContext::deadline` is for what can be given up. What reads and plans ends by itself by then with a `Transient` error,
@@ -67,7 +77,7 @@ pub trait Driver: Send + Sync {
         object: &'a RecordedObject,
         _tell: &'a (dyn Fn(&str) + Send + Sync),
     ) -> BoxFuture<'a, Result<ObjectState, NotReady>> {
-        Box::pin(async { Ok(object.state()) })
+        Box::pin(async { Ok(object.into()) })
     }
 
     /// How a create that a crash cut is recovered.

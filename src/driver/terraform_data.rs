@@ -67,7 +67,7 @@ impl Driver for TerraformData {
         object: &'a RecordedObject,
     ) -> BoxFuture<'a, Result<Option<ObjectState>, DriverError>> {
         // The record is the object: there is nothing else that could have changed.
-        let state = object.state();
+        let state = ObjectState::from(object);
         Box::pin(async { Ok(Some(state)) })
     }
 

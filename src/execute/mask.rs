@@ -8,7 +8,7 @@ use crate::model::{Diagnostics, RecordedObject, Secrets, Value};
 
 /// A configuration with its literal secrets marked: what the schema calls sensitive is, wherever it was written.
 pub(crate) fn marked(driver: &dyn Driver, context: &CallContext, config: &Value) -> Value {
-    let schema = context.schema(driver);
+    let schema = driver.schema_of(context);
     let (Value::Map(map), Some(schema)) = (config, schema) else { return config.clone() };
     if !schema.attributes.values().any(|attribute| attribute.sensitive) {
         return config.clone();

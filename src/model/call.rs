@@ -51,6 +51,13 @@ pub struct ObjectState {
     pub identity: Option<Value>,
 }
 
+impl From<&RecordedObject> for ObjectState {
+    fn from(object: &RecordedObject) -> Self {
+        let (private, identity) = (Arc::clone(&object.private), object.identity.clone());
+        Self { value: object.value.clone(), private, identity }
+    }
+}
+
 /// How trying again relates to an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorKind {

@@ -7,9 +7,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use super::{
-    Address, ConfigDigest, DataRef, DeposedKey, ObjectState, Operation, ProviderUse, RecordedHook, Revision, Value,
-};
+use super::{Address, ConfigDigest, DataRef, DeposedKey, Operation, ProviderUse, RecordedHook, Revision, Value};
 
 /// The compare-and-swap version of a stored record: the resourceVersion of the Secret, or a row's counter.
 /// A later write has a greater version.
@@ -108,12 +106,6 @@ impl RecordedObject {
     /// last saw it, or nobody knows which that was.
     pub fn is_known_to(&self, configuration: &str) -> bool {
         self.provider_config.is_empty() || *self.provider_config == *configuration
-    }
-
-    /// As a driver would report it.
-    pub fn state(&self) -> ObjectState {
-        let (private, identity) = (Arc::clone(&self.private), self.identity.clone());
-        ObjectState { value: self.value.clone(), private, identity }
     }
 
     /// The `id` attribute, when it is a known text and not sensitive.

@@ -8,7 +8,7 @@ use super::progress::{Next, Progress, Refreshed, Topic, decided};
 use super::requests::{import_of, replacement_requested};
 use super::scene::{Id, Scene};
 use super::seen::Seen;
-use super::served::unsettled;
+use super::served::{settled, unsettled};
 use super::{Mode, Question, Refresh, Reply, data, drift, ignore, leaving, marks, wanted};
 use crate::load::DriftAction;
 use crate::model::{
@@ -21,7 +21,7 @@ pub(super) fn begin(progress: &mut Progress, seen: &Seen<'_, '_>, id: Id) -> Nex
     let scene = seen.scene;
     let subject = scene.subjects[id];
     let provided = subject.instance.and_then(|instance| instance.provider.as_ref());
-    progress.provider = match provided.filter(|_| subject.wanted).map(|provided| provided.settle(seen)) {
+    progress.provider = match provided.filter(|_| subject.wanted).map(|provided| settled(seen, provided)) {
         Some(Ok(used)) => Some(used),
         Some(Err(why)) => return decided(unsettled(seen, id, why)),
         None => subject.current().and_then(|object| object.provider.clone()),

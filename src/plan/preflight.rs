@@ -11,7 +11,9 @@ use super::seen::Seen;
 use super::served::unserved;
 use super::{Held, Mode, Refresh, RunningStep, cycle, leaving, publish, select, trigger};
 use crate::load::{Config, Instance, Reference, closest};
-use crate::model::{Action, Address, Diagnostic, InstanceKey, ObjectStatus, Operation, Path, Reason, Severity};
+use crate::model::{
+    Action, Address, Diagnostic, InstanceKey, ObjectStatus, Operation, Path, Reason, RecordedObject, Severity,
+};
 
 /// Decides what depends on nothing else: one entry for each object, `None` where planning has to go on.
 pub(super) fn decide_at_once(scene: &Scene<'_>, config: &Config) -> Vec<Option<Draft>> {
@@ -117,10 +119,12 @@ fn frozen(scene: &Scene<'_>, id: Id, ring: Option<&Diagnostic>) -> Option<Block>
 }
 
 /// Whether dependents may go on with what is recorded of an object that is held. Not with what is recorded under another
-/// type, and not with an object of which is known that it is not as it must be.
+/// type, and not with an object of which is known that it is not as it must be, or whose hooks have not all run.
 fn may_be_seen(scene: &Scene<'_>, subject: Subject<'_>, held: &Held) -> bool {
-    let is_tainted = subject.current().is_some_and(|object| object.status == ObjectStatus::Tainted);
-    !is_of_other_type(scene, subject) && !is_tainted && held.reason != Reason::PostconditionFailed
+    let is_half_made = |object: &Arc<RecordedObject>| object.status == ObjectStatus::Tainted || object.hooks_pending;
+    !is_of_other_type(scene, subject)
+        && !subject.current().is_some_and(is_half_made)
+        && held.reason != Reason::PostconditionFailed
 }
 
 /// Whether its record is of another type than its Resource. A type that cannot be read is told as such.

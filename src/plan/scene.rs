@@ -343,6 +343,15 @@ impl<'a> Scene<'a> {
         }
     }
 
+    /// The wanted objects that a reference to an object or a family means.
+    pub fn wanted_of(&self, target: &Address) -> Vec<Id> {
+        let objects = self.resolve(target).map_or(0..0, |id| match self.is_junction(id) {
+            true => self.members(id),
+            false => id..id + 1,
+        });
+        objects.filter(|id| self.subjects[*id].wanted).collect()
+    }
+
     /// Whether it is no object.
     pub fn is_junction(&self, id: Id) -> bool {
         id >= self.objects

@@ -48,6 +48,15 @@ impl Seen<'_, '_> {
             self.scene.members(id).filter(|id| self.scene.subjects[*id].wanted).filter(is_hidden).collect();
         if members.is_empty() { vec![id] } else { members }
     }
+
+    /// The objects of a reference whose last operation is still to be settled: they may not be what is recorded any more.
+    pub fn unsettled(&self, target: &Address) -> Vec<Id> {
+        let is_unsettled = |id: &Id| {
+            let block = self.draft(*id).and_then(|draft| draft.block.as_deref());
+            block.is_some_and(|block| block.held && block.reason() == Reason::OperationInProgress)
+        };
+        self.scene.wanted_of(target).into_iter().filter(is_unsettled).collect()
+    }
 }
 
 impl Scope for Seen<'_, '_> {

@@ -1,10 +1,12 @@
 //! Whether anything serves an object: its type, and its provider with its settings.
 
+use std::sync::Arc;
+
 use super::draft::{Block, Draft};
 use super::scene::{Id, Scene};
 use super::seen::Seen;
-use crate::load::{BUILT_IN, Unsettled};
-use crate::model::{Diagnostic, Path, Reason};
+use crate::load::{BUILT_IN, Provided, Unsettled};
+use crate::model::{Diagnostic, Path, ProviderUse, Reason};
 
 /// Why nothing serves the type of an object.
 pub(super) fn unserved(scene: &Scene<'_>, id: Id) -> Diagnostic {
@@ -39,6 +41,13 @@ pub(super) fn unserved(scene: &Scene<'_>, id: Id) -> Diagnostic {
     }
 }
 
+/// The provider of an object with its settings. As long as the last operation on what they refer to is not settled, it is
+/// not known whether they hold.
+pub(super) fn settled(seen: &Seen<'_, '_>, provided: &Provided) -> Result<Arc<ProviderUse>, Unsettled> {
+    let holds = provided.references().iter().all(|reference| seen.unsettled(&reference.target).is_empty());
+    if holds { provided.settle(seen) } else { Err(Unsettled::Unknown) }
+}
+
 /// A provider whose settings hang on what is still to be done is configured when that is done.
 pub(super) fn unsettled(seen: &Seen<'_, '_>, id: Id, unsettled: Unsettled) -> Draft {
     let scene = seen.scene;
@@ -52,8 +61,10 @@ pub(super) fn unsettled(seen: &Seen<'_, '_>, id: Id, unsettled: Unsettled) -> Dr
         Unsettled::Unknown => {
             let provided = subject.instance.and_then(|instance| instance.provider.as_ref());
             let targets = provided.into_iter().flat_map(|provided| provided.references());
-            let targets = targets.filter_map(|reference| scene.resolve(&reference.target));
-            let waits: Vec<Id> = targets.filter(|id| seen.draft(*id).is_none_or(|draft| draft.changed)).collect();
+            let targets = targets.map(|reference| &reference.target);
+            let changes = |id: &Id| seen.draft(*id).is_none_or(|draft| draft.changed);
+            let changing = targets.clone().filter_map(|target| scene.resolve(target)).filter(changes);
+            let waits: Vec<Id> = changing.chain(targets.flat_map(|target| seen.unsettled(target))).collect();
             let name = provided.map(|provided| provided.name().clone()).unwrap_or_default();
             let what = format!("waits for the settings of its provider `{name}`, which are known only after a step");
             let unknown = Diagnostic::warning(subject.address, Reason::DependencyNotReady, what);

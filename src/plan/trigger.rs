@@ -14,7 +14,7 @@ use super::seen::Seen;
 use crate::load::expression::Scope;
 use crate::load::lifecycle::replace_triggered_by_path;
 use crate::load::{Instance, Own, Trigger};
-use crate::model::{Address, Diagnostics, Reason, RecordedObject, Revision, SeenTrigger, Triggers, Value};
+use crate::model::{Address, Diagnostics, RecordedObject, Revision, SeenTrigger, Triggers, Value};
 
 /// The objects that a reference means, with their revisions.
 pub type Revisions<'a> = dyn Fn(&Address) -> Vec<(Address, Revision)> + 'a;
@@ -39,7 +39,7 @@ pub(super) fn readable(seen: &Seen<'_, '_>, id: Id) -> Result<(), Box<Block>> {
     let Some(instance) = seen.scene.subjects[id].instance else { return Ok(()) };
     for (index, trigger) in instance.triggers.iter().enumerate() {
         let Some(target) = target(instance, index) else { continue };
-        if !is_whole(trigger, target) && !wanted_targets(seen.scene, target).is_empty() {
+        if !is_whole(trigger, target) && !seen.scene.wanted_of(target).is_empty() {
             read(seen, instance, index)?;
         }
     }
@@ -50,11 +50,7 @@ pub(super) fn readable(seen: &Seen<'_, '_>, id: Id) -> Result<(), Box<Block>> {
 /// they were, and be replaced once that is known.
 pub(super) fn unsettled(seen: &Seen<'_, '_>, id: Id) -> Vec<Id> {
     let Some(instance) = seen.scene.subjects[id].instance else { return Vec::new() };
-    let is_unsettled = |id: &Id| {
-        let block = seen.draft(*id).and_then(|draft| draft.block.as_deref());
-        block.is_some_and(|block| block.held && block.reason() == Reason::OperationInProgress)
-    };
-    targets(instance).flat_map(|target| wanted_targets(seen.scene, target)).filter(is_unsettled).collect()
+    targets(instance).flat_map(|target| seen.unsettled(target)).collect()
 }
 
 /// The value that an entry names, as it is planned. The error is told at the entry.
@@ -95,13 +91,7 @@ pub(super) fn seen_in_plan(seen: &Seen<'_, '_>, instance: &Instance, salt: u64) 
 /// The recorded objects that a reference means.
 fn revisions(scene: &Scene<'_>, target: &Address) -> Vec<(Address, Revision)> {
     let recorded = |id: Id| Some((scene.address(id).clone(), scene.subjects[id].current()?.revision));
-    wanted_targets(scene, target).into_iter().filter_map(recorded).collect()
-}
-
-fn wanted_targets(scene: &Scene<'_>, target: &Address) -> Vec<Id> {
-    let Some(id) = scene.resolve(target) else { return Vec::new() };
-    let objects = if scene.is_junction(id) { scene.members(id) } else { id..id + 1 };
-    objects.filter(|id| scene.subjects[*id].wanted).collect()
+    scene.wanted_of(target).into_iter().filter_map(recorded).collect()
 }
 
 /// What the entries of an instance refer to.
@@ -144,7 +134,7 @@ impl Entry<'_, '_, '_> {
 
     fn whole(&self) -> Option<String> {
         let scene = self.seen.scene;
-        wanted_targets(scene, self.target).into_iter().find_map(|id| {
+        scene.wanted_of(self.target).into_iter().find_map(|id| {
             let address = scene.address(id);
             if self.seen.draft(id).is_some_and(super::draft::Draft::makes) {
                 return Some(format!("triggered by `{address}`"));
@@ -158,7 +148,7 @@ impl Entry<'_, '_, '_> {
 
     fn attribute(&self) -> Result<Option<String>, Box<Block>> {
         let scene = self.seen.scene;
-        if wanted_targets(scene, self.target).is_empty() {
+        if scene.wanted_of(self.target).is_empty() {
             return Ok(None);
         }
         let now = read(self.seen, self.instance, self.index)?;

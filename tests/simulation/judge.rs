@@ -309,12 +309,9 @@ impl Judge {
         let wish = versions.into_iter().flatten().rev().filter_map(|(_, wish)| wish.as_ref());
         let wish = wish.into_iter().find(|wish| wish["metadata"]["generation"].as_i64() == Some(generation)).cloned();
         let Some(wish) = wish.filter(|_| ready.is_some_and(|(status, _)| status == "True")) else { return };
-        // Of a family the instances are counted, and not compared here; the service knows nothing of objects of the cluster.
-        if wish["spec"]["type"] == purlin::driver::kubernetes_object::TYPE_NAME
-            || is_family(&wish)
-            || wish["spec"]["suspend"].as_bool() == Some(true)
-            || !is_wanted(&wish)
-        {
+        // Of a family the instances are counted, and not compared here; objects of the cluster by its own log.
+        let is_here = wish["spec"]["type"].as_str().is_some_and(|name| name.starts_with("scripted"));
+        if !is_here || is_family(&wish) || wish["spec"]["suspend"].as_bool() == Some(true) || !is_wanted(&wish) {
             return;
         }
         // An object that moved was made under its old name.

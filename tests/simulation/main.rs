@@ -13,6 +13,8 @@ mod faults;
 mod hands;
 mod history;
 mod judge;
+mod log;
+mod made;
 mod outside;
 mod random;
 mod replica;

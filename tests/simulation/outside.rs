@@ -238,7 +238,10 @@ impl Line {
             (Some(_), None) => "destroy",
         };
         let cuts = self.outside.cuts.as_ref();
-        let cut = cuts.map_or(Cut::No, |cuts| cuts.call(&self.replica, &format!("{operation} {}", context.address)));
+        let used = context.provider.as_ref().and_then(|used| used.settings.get("endpoint")?.as_str());
+        let under = used.map(|endpoint| format!(" at {endpoint}")).unwrap_or_default();
+        let called = format!("{operation} {}{under}", context.address);
+        let cut = cuts.map_or(Cut::No, |cuts| cuts.call(&self.replica, &called));
         if cut == Cut::Before {
             return std::future::pending().await;
         }

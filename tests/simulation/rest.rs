@@ -3,16 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use purlin::driver::kubernetes_object::TYPE_NAME;
-use purlin::model::{Address, Record, Value as Plain};
+use purlin::model::{Address, Record};
 use purlin::store::Strings;
 use purlin::store::secrets::{Decoded, decode, record_name};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use crate::apiserver::{Cluster, Server};
+use crate::apiserver::{Cluster, Object, Server};
 use crate::hands::SHOP;
 use crate::judge::{Judge, condition, is_as_wished, is_family, is_wanted, wants};
+use crate::made;
 use crate::outside::Outside;
 use crate::replica::{HOME, Surrounded};
 
@@ -46,12 +46,17 @@ pub(crate) fn writes_since(around: &Surrounded, version: u64) -> BTreeMap<String
 /// What is not yet as it is wished.
 pub(crate) fn missing(around: &Surrounded) -> Vec<String> {
     let mut missing = Vec::new();
-    let objects = around.outside.world.objects();
-    let (resources, records) = around.cluster.with(|server, _| {
-        let resources: Vec<Value> =
-            server.objects("purlin.dev", "resources").map(|object| object.value.clone()).collect();
-        (resources, all_records(server))
+    let (resources, data_sources, records, made) = around.cluster.with(|server, _| {
+        let of_kind = |plural| -> Vec<Value> {
+            server.objects("purlin.dev", plural).map(|object| object.value.clone()).collect()
+        };
+        // No program of a provider runs here, so Providers and their settings are never tried.
+        (of_kind("resources"), of_kind("datasources"), all_records(server), made::all(server))
     });
+    let outside = around.outside.world.objects().into_iter().map(|(id, (address, _))| (id, address.to_string()));
+    let inside = made.iter().filter(|object| made::is_object(&object.value));
+    let inside = inside.map(|object| (object.uid().to_owned(), made::address(&object.value).unwrap_or_default()));
+    let objects: Vec<(String, String)> = outside.chain(inside).collect();
     let mut known: BTreeSet<String> = BTreeSet::new();
     for record in &records {
         let recorded = record.current.iter().chain(record.deposed.values());
@@ -72,44 +77,62 @@ pub(crate) fn missing(around: &Surrounded) -> Vec<String> {
     // What a create that was cut has made is looked for by its open intent.
     let intended: BTreeSet<String> =
         records.iter().filter(|record| record.intent.is_some()).map(|record| record.address.to_string()).collect();
-    for (id, (address, _)) in &objects {
-        if !known.contains(id) && !intended.contains(&**address) && !around.judge.is_given_up(id) {
+    for (id, address) in &objects {
+        if !known.contains(id) && !intended.contains(address) && !around.judge.is_given_up(id) {
             missing.push(format!("{id} of {address} is in no record"));
         }
     }
     for resource in &resources {
-        missing.extend(unfulfilled(around, resource, &records));
+        missing.extend(unfulfilled(around, resource, &records, &made));
     }
+    missing.extend(data_sources.iter().flat_map(unready));
     missing
 }
 
-fn unfulfilled(around: &Surrounded, resource: &Value, records: &[Record]) -> Vec<String> {
-    let name = text(resource, "name");
+/// What the status of a Resource, or of what is read or configured, does not say yet.
+fn unready(object: &Value) -> Vec<String> {
+    let (name, status) = (text(object, "name"), &object["status"]);
     let mut missing = Vec::new();
-    if !resource["metadata"]["deletionTimestamp"].is_null() {
-        return vec![format!("{name} is still being deleted")];
-    }
-    let status = &resource["status"];
     let ready = condition(status, "Ready");
     if ready.is_none_or(|(status, _)| status != "True") {
         missing.push(format!("{name} is not Ready: {ready:?} {}", message(status)));
     }
-    if status["observedGeneration"] != resource["metadata"]["generation"] {
+    if status["observedGeneration"] != object["metadata"]["generation"] {
         missing.push(format!("the status of {name} is about another generation"));
     }
+    missing
+}
+
+/// Whether the object of this id is as a Resource asks, and what it is; `None` when there is none.
+fn found(around: &Surrounded, resource: &Value, made: &[Arc<Object>], id: &str) -> Option<(bool, String)> {
+    let spec = &resource["spec"];
+    if made::is_in_cluster(resource) {
+        let object = &made.iter().find(|object| object.uid() == id)?.value;
+        return Some((made::is_as_wished(object, spec), made::shown(object, Some(resource))));
+    }
+    let value = around.outside.world.object(id)?;
+    Some((is_as_wished(&value, spec), value.to_public_json().to_string()))
+}
+
+fn unfulfilled(around: &Surrounded, resource: &Value, records: &[Record], made: &[Arc<Object>]) -> Vec<String> {
+    let name = text(resource, "name");
+    if !resource["metadata"]["deletionTimestamp"].is_null() {
+        return vec![format!("{name} is still being deleted")];
+    }
+    let mut missing = unready(resource);
     let own = records.iter().filter(|record| &*record.address.name == name);
     let mut there: BTreeSet<String> = BTreeSet::new();
     for record in own {
         let Some(current) = &record.current else { continue };
         let id = current.id().unwrap_or_default();
-        let Some(value) = existing(around, record, id) else {
+        let Some((is_as_wished, value)) = found(around, resource, made, id) else {
             missing.push(format!("{} is recorded as {id}, which does not exist", record.address));
             continue;
         };
         if !wants(resource, &record.address.key) {
             missing.push(format!("{} exists and is not wanted", record.address));
-        } else if !is_as_wished(&value, &resource["spec"]) {
-            missing.push(format!("{} is {}", record.address, value.to_public_json()));
+        } else if !is_as_wished {
+            missing.push(format!("{} is {value}", record.address));
         }
         there.insert(record.address.to_string());
     }
@@ -125,15 +148,6 @@ fn unfulfilled(around: &Surrounded, resource: &Value, records: &[Record]) -> Vec
         missing.push(format!("{name} has {} of {count} objects", there.len()));
     }
     missing
-}
-
-/// The object of a record as it is now. Of one of the cluster only that it is there: its kind is known to the record alone.
-fn existing(around: &Surrounded, record: &Record, id: &str) -> Option<Plain> {
-    if &*record.type_name != TYPE_NAME {
-        return around.outside.world.object(id);
-    }
-    let is_there = around.cluster.with(|server, _| server.contents(SHOP).iter().any(|object| object.uid() == id));
-    is_there.then_some(Plain::Null)
 }
 
 pub(crate) fn text<'a>(object: &'a Value, name: &str) -> &'a str {

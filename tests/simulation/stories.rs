@@ -1,20 +1,24 @@
 //! Fixed stories, each played once undisturbed, and then once for every request that a replica sends and every call of a
 //! driver that it makes, with a crash or a lost answer at that very place.
 //!
-//! `STORY=<name> cargo test --test simulation stories` plays all of one story. With `FAULT=<fault> K=<number>` it plays
+//! `STORY=<name> cargo test --test simulation stories::` plays all of one story. With `FAULT=<fault> K=<number>` it plays
 //! that one, and prints its tape; `FAULT=none` plays it undisturbed.
 
 mod catalogue;
 mod changes;
+mod cluster;
 mod deletions;
 mod families;
 mod minds;
 mod moves;
+mod others;
 mod play;
 mod replacements;
 mod replicas;
+mod settings;
 mod strike;
 mod troubles;
+mod values;
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -205,7 +209,7 @@ fn stories_end_well_wherever_a_fault_strikes() {
         failed.len()
     );
     failed.iter().take(60).for_each(|line| eprintln!("{line}"));
-    assert!(failed.is_empty(), "look at one with `{} cargo test --test simulation stories`", short(&failed[0]));
+    assert!(failed.is_empty(), "look at one with `{} cargo test --test simulation stories::`", short(&failed[0]));
 }
 
 /// The name of the play at the beginning of a line.

@@ -16,7 +16,7 @@ pub(super) async fn run(task: &StepTask) -> Result<Fate, Unfinished> {
     conditions::before(task)?;
     let context = task.context(&prepared.recorded, task.timeouts().read, None);
     let missing = || Failure::internal(format!("the driver has no data source `{}`", task.type_name));
-    let schema = context.schema(driver.as_ref()).ok_or_else(missing)?;
+    let schema = driver.schema_of(&context).ok_or_else(missing)?;
     let config = data_config(instance, &schema, &task.scope).map_err(first)?;
     let (found, answer) = read_data(driver.as_ref(), &context, &config, true, &|| task.read()).await;
     task.hear(found)?;

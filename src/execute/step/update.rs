@@ -71,7 +71,7 @@ async fn settle_update(
     if failure.is_none() && !made {
         failure = Some(Failure::driver("the driver returned no object and reported no error"));
     }
-    let state = response.object.unwrap_or_else(|| prior.state());
+    let state = response.object.unwrap_or_else(|| prior.as_ref().into());
     let mut object = made_object(&planned, state, Some(task.schema()?.as_ref()));
     if !made {
         object.revision = prior.revision;

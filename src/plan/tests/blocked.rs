@@ -233,18 +233,22 @@ fn dependents_wait_for_a_held_object_that_is_not_as_it_must_be() {
             error a PostconditionFailed
             error b DependencyNotReady"#]],
     );
-    check(
-        "
-         want a input=1
-         have a input=1 tainted
-         want b input=${a.input}
-         option held=a",
-        expect![[r#"
-            a Blocked OperationFailed: it failed and backs off
-            b Blocked DependencyNotReady: spec.config.input: waits for `a`: it cannot be planned (OperationFailed: it failed and backs off) <- a
-            error a OperationFailed
-            error b DependencyNotReady"#]],
-    );
+    for half_made in ["tainted", "hooking"] {
+        check(
+            &format!(
+                "
+                 want a input=1
+                 have a input=1 {half_made}
+                 want b input=${{a.input}}
+                 option held=a"
+            ),
+            expect![[r#"
+                a Blocked OperationFailed: it failed and backs off
+                b Blocked DependencyNotReady: spec.config.input: waits for `a`: it cannot be planned (OperationFailed: it failed and backs off) <- a
+                error a OperationFailed
+                error b DependencyNotReady"#]],
+        );
+    }
 }
 
 #[test]

@@ -416,6 +416,7 @@ fn recorded_object(address: &Address, words: &Words<'_>) -> RecordedObject {
     made.create_before_destroy = words.has("cbd");
     made.prevent_destroy = words.has("protect");
     made.skip_destroy = words.has("skip");
+    made.hooks_pending = words.has("hooking");
     if words.has("tainted") {
         made.status = ObjectStatus::Tainted;
     } else if words.has("interrupted") {

@@ -1,6 +1,8 @@
 //! All stories.
 
-use super::{Story, changes, deletions, families, minds, moves, replacements, replicas, troubles};
+use super::{
+    Story, changes, cluster, deletions, families, minds, moves, replacements, replicas, settings, troubles, values,
+};
 
 macro_rules! stories {
     ($($module:ident :: $name:ident $($varies:ident)?),* $(,)?) => {
@@ -68,6 +70,28 @@ pub(super) const STORIES: &[Story] = stories![
     replicas::handed_over_while_it_calls,
     replicas::turn_panics_while_it_calls,
     replicas::lease_lost_while_it_calls,
+    cluster::object_created,
+    cluster::object_updated,
+    cluster::object_replaced_destroy_first,
+    cluster::object_replaced_create_first,
+    cluster::object_deleted,
+    cluster::object_put_right,
+    cluster::object_lost,
+    cluster::object_in_the_way,
+    cluster::objects_namespace_deleted,
+    cluster::deployment_becomes_ready,
+    cluster::upgraded,
+    values::publish,
+    values::publish_taken_away,
+    values::published_deleted,
+    values::inputs_come,
+    values::inputs_change,
+    values::hook_after_create,
+    values::hook_before_destroy,
+    values::data_read_again,
+    values::data_of_object,
+    settings::settings_change,
+    settings::settings_deleted_first,
 ];
 
 pub(super) fn names() -> Vec<&'static str> {

@@ -18,6 +18,8 @@ use crate::apiserver::{Cluster, Object, Server};
 use crate::hands::{Hands, SHOP, path};
 use crate::history::merged;
 use crate::judge::Judge;
+use crate::log;
+use crate::made;
 use crate::outside::Outside;
 use crate::random::SimulatedClock;
 use crate::replica::{Replica, Surrounded, delete_pod};
@@ -46,8 +48,8 @@ pub(crate) struct Outcome {
 
 /// The world.
 pub(crate) struct Play {
-    around: Surrounded,
-    strikes: Strikes,
+    pub(super) around: Surrounded,
+    pub(super) strikes: Strikes,
     replicas: RefCell<Vec<Replica>>,
     started: Cell<u32>,
     is_disturbed: bool,
@@ -121,6 +123,9 @@ impl Play {
         for replica in self.replicas.into_inner() {
             replica.kill(&self.around).await;
         }
+        let by_others = |uid: &str| self.around.judge.is_given_up(uid);
+        let found = self.around.cluster.with(|server, _| log::objections(server, &by_others));
+        found.iter().for_each(|objection| self.around.judge.object(objection));
         let Surrounded { cluster, outside, judge, .. } = self.around;
         let mut effects: Vec<String> = outside
             .world
@@ -128,6 +133,7 @@ impl Play {
             .into_iter()
             .filter(|effect| matches!(effect.kind, EffectKind::Created | EffectKind::Destroyed))
             .map(|effect| format!("{:?} {}", effect.kind, effect.address))
+            .chain(cluster.with(|server, _| log::effects(server)))
             .collect();
         effects.sort();
         let tape = if with_tape { merged(judge.tape(), cluster.tape()) } else { Vec::new() };
@@ -173,16 +179,28 @@ impl Play {
 
     /// The first replica is asked to stop, and another one comes.
     pub(crate) async fn roll(&self) {
-        let name = {
-            let mut replicas = self.replicas.borrow_mut();
-            let Some(replica) = replicas.first_mut() else { return };
-            replica.ask_to_stop(&self.around);
-            replica.name.clone()
-        };
+        let Some(name) = self.ask_to_stop() else { return };
         self.start();
+        self.until_stopped(&name).await;
+    }
+
+    /// The first replica is asked to stop, and does.
+    pub(crate) async fn stop(&self) {
+        let Some(name) = self.ask_to_stop() else { return };
+        self.until_stopped(&name).await;
+    }
+
+    fn ask_to_stop(&self) -> Option<Arc<str>> {
+        let mut replicas = self.replicas.borrow_mut();
+        let replica = replicas.first_mut()?;
+        replica.ask_to_stop(&self.around);
+        Some(replica.name.clone())
+    }
+
+    async fn until_stopped(&self, name: &Arc<str>) {
         self.until("the replica has stopped", || {
             let mut replicas = self.replicas.borrow_mut();
-            let Some(index) = replicas.iter().position(|replica| replica.name == name) else { return true };
+            let Some(index) = replicas.iter().position(|replica| replica.name == *name) else { return true };
             let has_ended = replicas[index].ended().is_some();
             if has_ended {
                 let pod = replicas.remove(index).pod;
@@ -462,10 +480,10 @@ impl Play {
         }
     }
 
-    /// What exists, as `address value force`; a value that is the id of another object is shown as `->address`, and what
-    /// is in no record has the address `-`.
+    /// What exists, as `address value force`, or `address kind name data` in the cluster; a value that is the id of another
+    /// object is shown as `->address`, and what is in no record has the address `-`.
     pub(crate) fn objects(&self) -> Vec<String> {
-        let records = self.around.cluster.with(|server, _| all_records(server));
+        let (records, made) = self.around.cluster.with(|server, _| (all_records(server), made::all(server)));
         let mut addresses: BTreeMap<String, String> = BTreeMap::new();
         for record in &records {
             for object in record.current.iter().chain(record.deposed.values()) {
@@ -484,6 +502,14 @@ impl Play {
                 format!("{address} {} {}", shown(object.get("value")), shown(object.get("force")))
             })
             .collect();
+        all.extend(made.iter().map(|object| {
+            let name = made::address(&object.value).unwrap_or_default();
+            let shown = made::shown(&object.value, self.hands().get(&name).as_ref());
+            match addresses.get(object.uid()) {
+                _ if !made::is_object(&object.value) => format!("for {name} {shown}"),
+                address => format!("{} {shown}", address.map_or("-", String::as_str)),
+            }
+        }));
         all.sort();
         all
     }
@@ -533,6 +559,15 @@ impl Play {
             if !reads.contains(&verb) && !request.contains("/leases") {
                 self.around.judge.object(&format!("nothing has changed, and it asks for {request}"));
             }
+        }
+    }
+
+    /// Since the story began a driver was asked this once, when nothing disturbed it.
+    pub(crate) fn asked_once(&self, question: &str) {
+        let asked = self.strikes.counted(Counted::Questions);
+        let count = asked.iter().filter(|one| one.ends_with(question)).count();
+        if !self.is_disturbed && count != 1 {
+            self.around.judge.object(&format!("{question} was asked {count} times"));
         }
     }
 

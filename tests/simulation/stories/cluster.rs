@@ -1,0 +1,172 @@
+//! Objects of the cluster itself, by `kubernetes_object`.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::play::{Play, plain, thing};
+
+/// A Resource whose object has this manifest.
+fn object(manifest: &Value, more: &Value) -> Value {
+    let mut spec =
+        json!({ "type": "kubernetes_object", "config": { "manifest": manifest }, "timeouts": { "create": "1m" } });
+    for (name, field) in more.as_object().into_iter().flatten() {
+        spec[name] = field.clone();
+    }
+    spec
+}
+
+/// A `ConfigMap` of a fixed name.
+pub(super) fn site(text: &str) -> Value {
+    let metadata = json!({ "name": "site" });
+    object(
+        &json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": { "text": text } }),
+        &Value::Null,
+    )
+}
+
+/// One that cannot be changed, whose name begins with `site-`.
+fn fixed(text: &str, create_first: bool) -> Value {
+    let metadata = json!({ "generateName": "site-" });
+    let data = json!({ "text": text });
+    let manifest =
+        json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "immutable": true, "data": data });
+    object(&manifest, &json!({ "lifecycle": { "createBeforeDestroy": create_first } }))
+}
+
+/// What depends on the object `a` by its UID.
+fn behind() -> Value {
+    thing("${a.id}", "f0", Value::Null)
+}
+
+pub(super) async fn object_created(play: &Play) {
+    play.empty().await;
+    play.apply("a", &fixed("v0", false));
+    play.apply("b", &behind());
+    play.ends(&["a ConfigMap site-* text=v0", "b ->a f0"]).await;
+}
+
+pub(super) async fn object_updated(play: &Play) {
+    play.apply("a", &site("v0"));
+    play.apply("b", &thing("${a.object.data.text}", "f0", Value::Null));
+    play.given().await;
+    play.apply("a", &site("v1"));
+    play.ends(&["a ConfigMap site text=v1", "b v1 f0"]).await;
+}
+
+/// The server refuses the change, so the object is replaced.
+pub(super) async fn object_replaced_destroy_first(play: &Play) {
+    play.apply("a", &fixed("v0", false));
+    play.apply("b", &behind());
+    play.given().await;
+    play.apply("a", &fixed("v1", false));
+    play.ends(&["a ConfigMap site-* text=v1", "b ->a f0"]).await;
+}
+
+pub(super) async fn object_replaced_create_first(play: &Play) {
+    play.apply("a", &fixed("v0", true));
+    play.apply("b", &behind());
+    play.given().await;
+    play.apply("a", &fixed("v1", true));
+    play.ends(&["a ConfigMap site-* text=v1", "b ->a f0"]).await;
+}
+
+pub(super) async fn object_deleted(play: &Play) {
+    play.apply("a", &site("v0"));
+    play.apply("b", &behind());
+    play.given().await;
+    play.delete("a");
+    play.delete("b");
+    play.ends(&[]).await;
+}
+
+/// Others change the object, and delete it. It is watched, so that needs no request of a user.
+pub(super) async fn object_put_right(play: &Play) {
+    play.apply("a", &site("v0"));
+    play.given().await;
+    play.change("a", &json!({ "data": { "text": "v9" } }));
+    play.until("it is put right", || play.made("a").is_some_and(|one| one.value["data"]["text"] == "v0")).await;
+    play.ends(&["a ConfigMap site text=v0"]).await;
+}
+
+pub(super) async fn object_lost(play: &Play) {
+    play.apply("a", &site("v0"));
+    play.apply("b", &behind());
+    play.given().await;
+    play.remove("a");
+    play.until("it is there again", || play.made("a").is_some()).await;
+    play.ends(&["a ConfigMap site text=v0", "b ->a f0"]).await;
+}
+
+/// Another program has made an object of that name. It stays as it is, and ours is made when it is gone.
+pub(super) async fn object_in_the_way(play: &Play) {
+    play.write("v1", "ConfigMap", "site", &json!({ "data": { "text": "theirs", "own": "yes" } }));
+    play.empty().await;
+    play.apply("a", &site("v0"));
+    play.until_says("a", "Ready", "AlreadyExists").await;
+    let theirs = play.take_away("v1", "ConfigMap", "site");
+    if theirs["data"] != json!({ "text": "theirs", "own": "yes" }) {
+        play.around.judge.object(&format!("the object of another program has become {theirs}"));
+    }
+    play.annotate("a", "purlin.dev/reconcile-requested-at", "now");
+    play.ends(&["a ConfigMap site text=v0"]).await;
+}
+
+/// The namespace takes the object with it, beside Purlin.
+pub(super) async fn objects_namespace_deleted(play: &Play) {
+    play.apply("a", &site("v0"));
+    play.apply("b", &behind());
+    play.given().await;
+    play.delete_namespace().await;
+    play.ends(&[]).await;
+}
+
+fn web(image: &str) -> Value {
+    let labels = json!({ "app": "web" });
+    object(
+        &json!({
+            "apiVersion": "apps/v1", "kind": "Deployment", "metadata": { "name": "web" },
+            "spec": {
+                "replicas": 2, "selector": { "matchLabels": labels },
+                "template": {
+                    "metadata": { "labels": labels }, "spec": { "containers": [{ "name": "web", "image": image }] },
+                },
+            },
+        }),
+        &Value::Null,
+    )
+}
+
+/// A Deployment is ready once its Pods run, and again after an update.
+pub(super) async fn deployment_becomes_ready(play: &Play) {
+    play.empty().await;
+    for image in ["web:1", "web:2"] {
+        play.apply("a", &web(image));
+        let has_image = |one: std::sync::Arc<crate::apiserver::Object>| {
+            one.value.pointer("/spec/template/spec/containers/0/image").is_some_and(|found| found == image)
+        };
+        play.until("the Deployment is there", || play.made("a").is_some_and(has_image)).await;
+        play.until_says("a", "Ready", "False").await;
+        play.pass(Duration::from_secs(5)).await;
+        play.runs("a");
+        play.settled().await;
+    }
+    play.ends(&["a Deployment web image=web:2"]).await;
+}
+
+/// An upgrade: while no process runs, users change and delete, and another program changes an object. The process that
+/// comes finds records and marks of the one before.
+pub(super) async fn upgraded(play: &Play) {
+    play.apply("a", &site("v0"));
+    play.apply("b", &fixed("v0", true));
+    play.apply("c", &thing("${b.id}", "f0", Value::Null));
+    play.apply("d", &plain("v0", "f0"));
+    play.given().await;
+    play.stop().await;
+    play.change("a", &json!({ "data": { "text": "v9" } }));
+    play.apply("b", &fixed("v1", true));
+    play.delete("d");
+    play.start();
+    play.until("a is put right", || play.made("a").is_some_and(|one| one.value["data"]["text"] == "v0")).await;
+    play.ends(&["a ConfigMap site text=v0", "b ConfigMap site-* text=v1", "c ->b f0"]).await;
+}
