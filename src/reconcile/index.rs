@@ -155,8 +155,9 @@ pub struct Index {
     former: Former,
     inputs: KnownInputs,
     providers: KnownProviders,
-    /// Records that we removed and whose removal the watch has not delivered yet.
-    erased: BTreeSet<Address>,
+    /// Records that we removed and whose removal the watch has not delivered yet, with a version that they had: the watch may
+    /// still deliver the end of an earlier record of the same object.
+    erased: BTreeMap<Address, Version>,
     /// Objects with a running step, with what the watch said meanwhile.
     busy: BTreeMap<Address, Parked>,
     /// Objects that somebody else has changed, with whether they were destroyed.
@@ -335,7 +336,7 @@ impl Index {
     pub fn indexed<'a>(&'a self, names: &'a BTreeSet<Arc<str>>) -> impl Iterator<Item = &'a Address> {
         let all = names.iter().flat_map(|name| self.families.instances(name));
         // Of those that we have removed ourselves the watch has not told everything yet.
-        all.filter(|address| !self.erased.contains(*address))
+        all.filter(|address| !self.erased.contains_key(*address))
     }
 
     /// A step of the object, or its recovery, begins: what the watch says about its record is parked from now on. `base`:
@@ -376,7 +377,7 @@ impl Index {
     fn ended(&mut self, address: &Address, own: Option<&Stored>, is_marked: bool) {
         self.providers.touch();
         let parked = self.busy.remove(address).unwrap_or_default();
-        let removed = self.version(address).is_some_and(|known| parked.removed(known));
+        let removed = self.version(address).filter(|known| parked.removed(*known));
         if let Some(stored) = own {
             self.erased.remove(address);
             if self.version(address).is_none_or(|known| known < stored.version) {
@@ -385,14 +386,14 @@ impl Index {
                 }
                 self.keep(stored.clone());
             }
-        } else if removed {
+        } else if let Some(known) = removed {
             self.drop_record(address);
             // The marks stay on a family until the last of its instances has none any more.
             if self.addresses(&address.name).next().is_none() {
                 self.own_marks(address, Overlay::Unmarked);
             }
-            if !parked.saw_deletion() {
-                self.erased.insert(address.clone());
+            if !parked.saw_deletion_after(known) {
+                self.erased.insert(address.clone(), known);
             }
         }
         for event in parked.into_events(address) {
@@ -482,7 +483,7 @@ impl Index {
             return parked.applied(stored);
         }
         let old = self.version(&address).is_some_and(|known| stored.version <= known);
-        if old || self.erased.contains(&address) {
+        if old || self.erased.contains_key(&address) {
             return;
         }
         self.foreign.insert(address.clone());
@@ -512,7 +513,9 @@ impl Index {
         if let Some(parked) = self.busy.get_mut(address) {
             return parked.deleted(version);
         }
-        self.erased.remove(address);
+        if self.erased.get(address).is_some_and(|known| *known < version) {
+            self.erased.remove(address);
+        }
         if self.version(address).is_some_and(|known| known <= version) {
             self.foreign.insert(address.clone());
             self.wake_with_neighbours(&address.name);

@@ -63,12 +63,12 @@ pub(crate) fn missing(around: &Surrounded) -> Vec<String> {
         known.extend(recorded.filter_map(|object| object.id().map(str::to_owned)));
         let place = (&*record.namespace, &*record.address.name);
         let resource = resources.iter().find(|one| (text(one, "namespace"), text(one, "name")) == place).is_some();
+        if record.intent.is_some() {
+            missing.push(format!("{} has an open intent", record.address));
+        }
         if !resource {
             // Its finalizers were taken off by force: it is reported, and left alone.
             continue;
-        }
-        if record.intent.is_some() {
-            missing.push(format!("{} has an open intent", record.address));
         }
         if !record.deposed.is_empty() {
             missing.push(format!("{} has deposed objects", record.address));

@@ -33,8 +33,9 @@ impl Parked {
         self.applied = None;
     }
 
-    pub(super) fn saw_deletion(&self) -> bool {
-        self.deleted.is_some()
+    /// Whether the watch has delivered the end of the record that had this version.
+    pub(super) fn saw_deletion_after(&self, version: Version) -> bool {
+        self.deleted.is_some_and(|deleted| deleted > version)
     }
 
     /// What is to be taken in again, in order.
