@@ -2,9 +2,10 @@
 //!
 //! The order of writes makes every crash readable. A first create writes the record with the intent, then the marks;
 //! so a record with nothing but that intent, of a Resource without marks, proves that no call was made. An erase takes
-//! the marks off, then removes the record. The index of a family follows the same order as the marks: an instance
-//! enters it after its record is made and before anything is called, and leaves it before its record is removed. So an
-//! instance that the index names and that has no record has lost it for certain, and no crash can look like that.
+//! the marks off, then removes the record. An instance of a family enters the index after its record is made and before
+//! the marks are put on, and leaves it before its record is removed. So an instance that the index names and that has no
+//! record has lost it for certain, no crash can look like that; and an index that lacks an instance proves that nothing was
+//! called for it, while a missing index of a marked Resource was lost, and proves nothing.
 //! An object without a key that stands beside instances of the same Resource is in their index as well: the marks alone
 //! would not tell which of them had a record.
 
@@ -226,11 +227,14 @@ impl ClusterJournal {
         removed
     }
 
-    /// The marks and the index, after a record was made. One patch at most, and for a family one write of the index.
+    /// The index and the marks, after a record was made. One patch at most, and for a family one write of the index, which
+    /// comes first: where the marks are, an index that is missing has been lost, and proves nothing.
     async fn settle_in(&self, record: &Record) -> Result<(), Failure> {
         let Record { namespace, address, uid, .. } = record;
         let home = self.households.of(namespace, &address.name);
         let mut members = home.enter(address, true).await;
+        let siblings = self.siblings(namespace, address);
+        members.join(&self.secrets, address, uid, &siblings, Patience::SHORT).await?;
         // Of a family the marks were put on with another instance. A single object gets a record when it has none, and
         // a person may have taken the marks off since the last one.
         if address.key == InstanceKey::None || !members.marked(uid) {
@@ -239,11 +243,13 @@ impl ClusterJournal {
             let known = self.view.metadata(namespace, &address.name).filter(|meta| !meta.is_marked());
             match self.marks.add(namespace, &address.name, uid, known, Patience::SHORT).await? {
                 Marked::Yes => members.set_marked(Some(uid.clone())),
-                Marked::Gone => return Err(Failure::Conflict),
+                Marked::Gone => {
+                    members.leave(&self.secrets, address, uid, &siblings, Patience::SHORT).await?;
+                    return Err(Failure::Conflict);
+                }
             }
         }
-        let siblings = self.siblings(namespace, address);
-        members.join(&self.secrets, address, uid, &siblings, Patience::SHORT).await
+        Ok(())
     }
 
     fn siblings(&self, namespace: &str, address: &Address) -> Siblings {
