@@ -554,12 +554,14 @@ impl Index {
     fn keep(&mut self, stored: Stored) {
         let name = stored.record.address.name.clone();
         let used = used_names(&stored);
-        let before = self.records.insert(stored.record.address.clone(), stored).map(|before| used_names(&before));
+        let before = self.records.insert(stored.record.address.clone(), stored);
         // One record of a thousand of a family costs no look at all the others, as long as it adds nothing but links.
-        match before {
-            Some(before) if !before.is_subset(&used) => {
-                // What it used may have been create-before-destroy because of it.
-                self.woken.extend(before.difference(&used).cloned());
+        match before.as_ref().map(|before| (before, used_names(before))) {
+            Some((before, was_used)) if !was_used.is_subset(&used) => {
+                // What it used was create-before-destroy because of it.
+                if before.record.current.as_ref().is_some_and(|object| object.create_before_destroy) {
+                    self.woken.extend(was_used.difference(&used).cloned());
+                }
                 self.relink(&name);
             }
             _ => self.links.add(&name, used),
