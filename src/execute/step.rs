@@ -218,6 +218,15 @@ impl StepTask {
         self.stored.as_ref().is_some_and(|stored| stored.record.intent.is_some())
     }
 
+    /// The record as a step leaves it that ends so; `None`: there is none, or the step has not come to its end.
+    fn left_by<'a>(&'a self, fate: &'a Fate) -> Option<&'a Stored> {
+        match fate {
+            Fate::Kept(stored) => Some(stored),
+            Fate::Untouched => self.stored.as_ref(),
+            Fate::Erased | Fate::Read(_) | Fate::Withdrawn(_) | Fate::LetGo(_) => None,
+        }
+    }
+
     fn driver(&self) -> Result<&Arc<dyn Driver>, Failure> {
         let missing = || Failure::internal(format!("no driver serves the type `{}`", self.type_name));
         self.engine.drivers.get(&self.type_name).ok_or_else(missing)

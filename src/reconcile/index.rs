@@ -201,7 +201,7 @@ impl Index {
         self.terminating.is_some()
     }
 
-    /// Whether the namespace is being deleted, and has told since the last call that it is emptied further.
+    /// Whether the namespace is being deleted, and something of it has gone since the last call.
     pub fn take_emptied(&mut self) -> bool {
         std::mem::take(&mut self.is_emptied)
     }

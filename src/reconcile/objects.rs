@@ -157,7 +157,6 @@ impl Reconciler {
         };
         // One that says that it is recorded has lost its record: an object may exist, and `state rm` gives it up.
         let is_empty = !self.has_traces(name) && !resource.says_it_is_recorded();
-        // It never existed, or a crash cut its deletion between the marks.
         if is_empty && self.resources.released.insert(resource.uid.clone()) {
             self.commands.push(Command::Release { name: name.clone(), uid: resource.uid.clone() });
         }

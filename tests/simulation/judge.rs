@@ -81,7 +81,7 @@ struct Inside {
     truth: BTreeMap<Place, Timeline<Plain>>,
     calls: BTreeMap<u64, Call>,
     count: u64,
-    /// Secrets that somebody outside has deleted or damaged.
+    /// Secrets that an administrator has deleted or damaged.
     spoiled: BTreeSet<String>,
     /// Objects whose records somebody outside removed or forced away: nothing is known about them, and rightly so.
     given_up: BTreeSet<String>,

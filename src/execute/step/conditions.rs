@@ -28,11 +28,7 @@ pub(super) fn after(task: &StepTask, fate: Fate) -> Result<Fate, Unfinished> {
     if instance.postconditions.is_empty() {
         return Ok(fate);
     }
-    let stored = match &fate {
-        Fate::Kept(stored) => Some(stored),
-        Fate::Untouched => task.stored.as_ref(),
-        Fate::Erased | Fate::Read(_) | Fate::Withdrawn(_) | Fate::LetGo(_) => None,
-    };
+    let stored = task.left_by(&fate);
     let value = match &fate {
         Fate::Read(reading) => Some(reading.value.clone()),
         _ => stored.and_then(|stored| Some(stored.record.current.as_ref()?.value.clone())),

@@ -15,12 +15,7 @@ use crate::model::{DataRef, DriverError, PublishedCopy, Record, Stored, Value};
 
 /// Publishes after a step that made, changed or recorded the object.
 pub(super) async fn after(task: &StepTask, fate: Fate) -> Result<Fate, Unfinished> {
-    let stored = match &fate {
-        Fate::Kept(stored) => Some(stored),
-        Fate::Untouched => task.stored.as_ref(),
-        Fate::Erased | Fate::Read(_) | Fate::Withdrawn(_) | Fate::LetGo(_) => None,
-    };
-    let Some(stored) = stored.cloned() else { return Ok(fate) };
+    let Some(stored) = task.left_by(&fate).cloned() else { return Ok(fate) };
     let wanted = task.instance.as_ref().is_some_and(|instance| !instance.publish.is_empty());
     if !wanted && stored.record.published.is_empty() {
         return Ok(fate);

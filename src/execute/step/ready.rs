@@ -19,17 +19,12 @@ const WORTH_TELLING: Duration = Duration::from_secs(1);
 /// Then it is told again and again, since a new plan begins with a clean sheet.
 const AGAIN: Duration = Duration::from_secs(10);
 
-/// Who comes late looks once all the same, and has so long for it.
+/// A wait that begins after its time looks at the object once all the same, and has so long for it.
 const LATE: Duration = Duration::from_secs(10);
 
 /// Goes on with the object of a step that is not ready yet, and records what became of it.
 pub(super) async fn wait(task: &StepTask, fate: Fate) -> Result<Fate, Unfinished> {
-    let stored = match &fate {
-        Fate::Kept(stored) => Some(stored),
-        Fate::Untouched => task.stored.as_ref(),
-        Fate::Erased | Fate::Read(_) | Fate::Withdrawn(_) | Fate::LetGo(_) => None,
-    };
-    let marked = stored.and_then(|stored| {
+    let marked = task.left_by(&fate).and_then(|stored| {
         let object = stored.record.current.clone()?;
         Some((stored.clone(), object.readiness?, object))
     });
