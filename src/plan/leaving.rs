@@ -187,7 +187,7 @@ fn going(scene: &Scene<'_>, subject: Subject<'_>, object: &Arc<RecordedObject>, 
         (false, ..) => "no longer wanted",
     };
     if subject.keeps_object(object) {
-        let why = match subject.live_spec() {
+        let why = match subject.instance.filter(|instance| instance.keeps_object()) {
             Some(instance) if !instance.policies.delete => "without the policy `Delete`",
             Some(_) => "`deletionPolicy: Orphan`",
             None => "as its Resource said",

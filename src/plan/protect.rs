@@ -4,6 +4,8 @@
 //! ask. Terraform's rules: a value of the wrong kind, or a sensitive one, is an error at any time; one that is not known
 //! yet, or null, only stops a destroy.
 
+use std::sync::Arc;
+
 use super::draft::{Block, Draft};
 use super::scene::{Id, Scene, Subject};
 use super::seen::Seen;
@@ -67,7 +69,9 @@ pub(super) fn refusals(seen: &Seen<'_, '_>) -> Refusals {
     let Refusals { mut objects, mut leftovers } = Refusals::default();
     for (id, subject) in seen.scene.subjects.iter().enumerate() {
         let asks = |instance: &&Instance| instance.prevent_destroy_when.is_some();
-        let (Some(instance), Some(draft)) = (subject.live_spec().filter(asks), seen.draft(id)) else { continue };
+        let (Some(instance), Some(draft)) = (subject.instance.map(Arc::as_ref).filter(asks), seen.draft(id)) else {
+            continue;
+        };
         if seen.scene.running.contains_key(&id) {
             continue;
         }
@@ -143,22 +147,23 @@ pub(super) fn replaced_why(paths: &[Path], because: &str) -> String {
 /// A destroy that `preventDestroy` or `preventDestroyWhen` forbids, with the ways out.
 pub(super) fn prevented_block(scene: &Scene<'_>, subject: Subject<'_>, what: String) -> Block {
     let local = scene.options.destroy_orphans;
-    let way_out = match subject.live_spec().and_then(|instance| instance.prevent_destroy_when.as_ref()) {
-        Some(_) => "see to it that `spec.lifecycle.preventDestroyWhen` is false",
-        None => "set `spec.lifecycle.preventDestroy: false`",
-    };
-    let hint = match (subject.live_spec(), local) {
-        (Some(_), false) => way_out.to_owned(),
-        (Some(_), true) => format!(
-            "{way_out}, or run `purlin state unprotect {}` when it is to be destroyed \
-             without its manifest",
-            subject.address
-        ),
-        (None, _) => format!(
+    let unprotect = format!("run `purlin state unprotect {}`", subject.address);
+    let hint = match subject.instance {
+        None => format!(
             "to keep it bring the manifest back, for good or with `spec.lifecycle.preventDestroy: false` to remove it again \
-             afterwards; or run `purlin state unprotect {}` to let it go",
-            subject.address
+             afterwards; or {unprotect} to let it go"
         ),
+        Some(instance) => {
+            let way_out = match &instance.prevent_destroy_when {
+                Some(_) => "see to it that `spec.lifecycle.preventDestroyWhen` is false",
+                None => "set `spec.lifecycle.preventDestroy: false`",
+            };
+            match (subject.may_take_back(), local) {
+                (true, false) => way_out.to_owned(),
+                (true, true) => format!("{way_out}, or {unprotect} when it is to be destroyed without its manifest"),
+                (false, _) => format!("resolve the errors of the Resource and {way_out}, or {unprotect}"),
+            }
+        }
     };
     Block::held(Diagnostic::error(subject.address, Reason::PreventDestroy, what).hint(hint))
 }

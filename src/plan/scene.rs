@@ -109,14 +109,23 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// Whether a destroy of `object` is prevented. The live spec decides while there is one.
-    pub fn prevents_destroy(&self, object: &RecordedObject) -> bool {
-        self.live_spec().map_or(object.prevent_destroy, |instance| instance.prevent_destroy)
+    /// Whether the Resource may take back what the record says about keeping the object. One with errors, or of another
+    /// type, may say more than the record, and takes nothing back.
+    pub fn may_take_back(&self) -> bool {
+        let is_of_type = |spec: &Instance| self.record.is_none_or(|record| record.type_name == spec.type_name);
+        self.live_spec().is_some_and(is_of_type)
     }
 
-    /// Whether the object stays when it is not wanted any more. The live spec decides while there is one.
+    /// Whether a destroy of `object` is prevented, by its Resource or, unless that takes it back, by its record.
+    pub fn prevents_destroy(&self, object: &RecordedObject) -> bool {
+        let prevents = self.instance.is_some_and(|instance| instance.prevent_destroy);
+        prevents || (object.prevent_destroy && !self.may_take_back())
+    }
+
+    /// Whether the object stays when it is not wanted any more, by its Resource or, unless that takes it back, by its record.
     pub fn keeps_object(&self, object: &RecordedObject) -> bool {
-        self.live_spec().map_or(object.skip_destroy, Instance::keeps_object)
+        let keeps = self.instance.is_some_and(|instance| instance.keeps_object());
+        keeps || (object.skip_destroy && !self.may_take_back())
     }
 }
 

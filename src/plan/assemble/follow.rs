@@ -17,7 +17,10 @@ pub(super) fn follow(scene: &Scene<'_>, id: Id, draft: &mut Draft, expressed: &E
         return None;
     }
     let object = draft.prior.clone().filter(|_| matches!(draft.action, Action::NoOp | Action::Blocked))?;
-    let (prevent_destroy, skip_destroy) = keeping(subject, &object, expressed.prevent_destroy);
+    // What an expression says is known for objects with a Resource only; without one the record stays as it is.
+    let prevented = subject.instance.is_some() && expressed.prevent_destroy;
+    let prevent_destroy = prevented || (object.prevent_destroy && !subject.may_take_back());
+    let skip_destroy = subject.keeps_object(&object);
     let rules = [
         (object.prevent_destroy != prevent_destroy, "`preventDestroy` changed"),
         (object.skip_destroy != skip_destroy, "what happens to it in the end changed"),
@@ -36,16 +39,6 @@ pub(super) fn follow(scene: &Scene<'_>, id: Id, draft: &mut Draft, expressed: &E
         only_follows: true,
         ..prepared_from(scene, id, Action::Record)
     })
-}
-
-/// What is to be recorded about keeping an object that gets no step of its own, as its manifest says it: whether it is
-/// protected (`prevented`), and whether it stays in the end. A manifest with errors, or of another type, may say more
-/// than the record, and takes nothing back.
-fn keeping(subject: Subject<'_>, object: &RecordedObject, prevented: bool) -> (bool, bool) {
-    let Some(instance) = subject.instance else { return (object.prevent_destroy, object.skip_destroy) };
-    let is_of_type = subject.record.is_some_and(|record| record.type_name == instance.type_name);
-    let stays = !is_of_type || subject.live_spec().is_none();
-    (prevented || (stays && object.prevent_destroy), instance.keeps_object() || (stays && object.skip_destroy))
 }
 
 /// Its record could not be written just now.
