@@ -68,16 +68,16 @@ impl Debounce {
         }
     }
 
-    /// Takes a name off the list, unless it was touched again after `seen`: what happened until then is acted on.
-    pub fn clear(&mut self, name: &str, seen: Time) {
-        if self.touched.get(name).is_some_and(|touched| touched.last <= seen) {
+    /// Takes a name off the list, unless it was touched since its last plan began: what happened before is acted on.
+    pub fn clear(&mut self, name: &str) {
+        if !self.is_newer(name) {
             self.touched.remove(name);
         }
     }
 
-    /// Whether the name was touched after `seen`.
-    pub fn touched_after(&self, name: &str, seen: Time) -> bool {
-        self.touched.get(name).is_some_and(|touched| touched.last > seen)
+    /// Whether the name was touched since its last plan began. Not by comparing times: both may happen at one time.
+    pub fn is_newer(&self, name: &str) -> bool {
+        self.touched.get(name).is_some_and(|touched| touched.newer.is_some())
     }
 
     /// Whether a plan for these names has waited as long as it may for others to come to rest: since the first change
@@ -228,11 +228,15 @@ mod tests {
             !debounce.out_of_patience([&b].into_iter(), start + ms(9999)),
             "the plan that is made knows of all that"
         );
-        debounce.clear("a", start);
-        debounce.clear("b", start + ms(200));
+        // At the very time at which the plan begins, and after that.
+        debounce.begin(&[b.clone()].into());
+        debounce.touch(&b, start + ms(1950));
+        debounce.clear("a");
+        debounce.clear("b");
         assert_eq!(debounce.len(), 1);
-        assert!(debounce.touched_after("b", start + ms(200)), "it was touched again since");
-        debounce.clear("b", start + ms(2000));
+        assert!(debounce.is_newer("b"), "it was touched again since");
+        debounce.begin(&[b.clone()].into());
+        debounce.clear("b");
         assert_eq!(debounce.may_destroy_at([&a, &b].into_iter()), None);
         assert!(debounce.len() == 0 && !debounce.contains("a"));
     }

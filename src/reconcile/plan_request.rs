@@ -62,7 +62,6 @@ pub(super) struct Part {
     pub(super) wishes: Arc<BTreeMap<Arc<str>, u64>>,
     pub(super) plan: Plan,
     pub(super) namespace: Value,
-    pub(super) began: Time,
     pub(super) kind: Kind,
 }
 
@@ -150,7 +149,6 @@ impl PlanRequest {
                 diagnostics: plan.diagnostics.iter().filter(|d| concerns(&d.address)).cloned().collect(),
             },
             namespace: self.options.namespace_value.clone(),
-            began: self.began,
             kind,
             names,
         }

@@ -222,7 +222,7 @@ impl Reconciler {
         let now = self.now.time;
         self.resume(names);
         for name in names {
-            self.planning.debounce.clear(name, now);
+            self.planning.debounce.clear(name);
             self.objects.retry_at(&Address::single(name.clone()), now + AFTER_PANIC);
         }
     }
@@ -271,7 +271,7 @@ impl Reconciler {
             return self.came_too_late(&part);
         }
         for name in &part.names {
-            self.planning.debounce.clear(name, part.began);
+            self.planning.debounce.clear(name);
         }
         self.follow(&part, steps);
         self.commands.push(Command::Adopted { names: part.names, plan: Box::new(part.plan) });

@@ -27,8 +27,7 @@ impl Reconciler {
     }
 
     fn waits_for_quiet(&self, part: &Part, name: &Arc<str>) -> bool {
-        let newer = |name: &Arc<str>| self.planning.debounce.touched_after(name, part.began);
-        part.names.contains(name) && !part.names.iter().any(newer)
+        part.names.contains(name) && !part.names.iter().any(|name| self.planning.debounce.is_newer(name))
     }
 
     /// Takes whole components off `waiting`, as many as may be planned together. A component that is being planned, or

@@ -24,7 +24,7 @@ impl Reconciler {
             return true;
         }
         let debounce = &self.planning.debounce;
-        let newer = part.names.iter().any(|name| debounce.touched_after(name, part.began));
+        let newer = part.names.iter().any(|name| debounce.is_newer(name));
         let destroys = matches!(part.kind, Kind::Destroys(_));
         let waits = destroys && newer && !debounce.out_of_patience(part.names.iter(), self.now.time);
         if waits {

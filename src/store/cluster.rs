@@ -5,7 +5,8 @@
 //! the marks off, then removes the record. An instance of a family enters the index after its record is made and before
 //! the marks are put on, and leaves it before its record is removed. So an instance that the index names and that has no
 //! record has lost it for certain, no crash can look like that; and an index that lacks an instance proves that nothing was
-//! called for it, while a missing index of a marked Resource was lost, and proves nothing.
+//! called for it, while a missing index of a marked Resource was lost, and proves nothing; nor does one that was written
+//! again in its place.
 //! An object without a key that stands beside instances of the same Resource is in their index as well: the marks alone
 //! would not tell which of them had a record.
 
@@ -257,6 +258,7 @@ impl ClusterJournal {
         Siblings {
             recorded: self.view.recorded(namespace, &address.name).into_iter().map(at).collect(),
             indexed: self.view.indexed(namespace, &address.name).into_iter().map(at).collect(),
+            marked: self.view.metadata(namespace, &address.name).is_some_and(|meta| meta.is_marked()),
         }
     }
 

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use http::Method;
+use purlin::store::secrets::Family;
 use serde_json::{Value, json};
 
 use crate::apiserver::{Cluster, Server};
@@ -11,7 +12,7 @@ use crate::hands::SHOP;
 use crate::judge::Judge;
 use crate::random::Seeded;
 use crate::replica::HOME;
-use crate::rest::parse;
+use crate::rest::{family, parse, record};
 
 const NAMESPACE: &str = "/api/v1/namespaces/shop";
 
@@ -65,8 +66,23 @@ impl Administrator {
     }
 
     /// Brings back what was deleted or damaged, and gives up what is only in a backup whose record was made again since.
+    /// Indexes of families come after the records. One that names instances whose records are gone by now stays away: it
+    /// would say for good that they were lost, until somebody runs `purlin state rm` as the message asks.
     pub(crate) fn restore(&mut self, judge: &Judge) {
-        for (name, backup) in std::mem::take(&mut self.backups) {
+        let mut backups: Vec<(String, Value)> = std::mem::take(&mut self.backups).into_iter().collect();
+        backups.sort_by_key(|(_, backup)| family(backup).is_some());
+        for (name, backup) in backups {
+            if family(&backup).is_some_and(|family| !self.all_are_recorded(&family)) {
+                judge.note(&format!("administrator gives {name} up"));
+                let path = format!("/api/v1/namespaces/{HOME}/secrets/{name}");
+                self.cluster.with(|server, now| {
+                    let found = server.object("", "secrets", HOME, &name);
+                    if found.is_some_and(|secret| is_damaged(&secret.value)) {
+                        server.erase(now, &path);
+                    }
+                });
+                continue;
+            }
             let path = format!("/api/v1/namespaces/{HOME}/secrets/{name}");
             let ids = |secret: &Value| {
                 let record = parse(secret);
@@ -99,6 +115,12 @@ impl Administrator {
                 }
             });
         }
+    }
+
+    fn all_are_recorded(&self, family: &Family) -> bool {
+        self.cluster.with(|server, _| {
+            family.instances.iter().all(|address| record(server, &family.namespace, address).is_some())
+        })
     }
 
     fn apply_definitions(&mut self, judge: &Judge) {

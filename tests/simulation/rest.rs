@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use purlin::model::{Address, Record};
 use purlin::store::Strings;
-use purlin::store::secrets::{Decoded, decode, record_name};
+use purlin::store::secrets::{Decoded, Family, decode, record_name};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -165,6 +165,15 @@ pub(crate) fn parse(secret: &Value) -> Option<Record> {
     match decode(&secret, &mut Strings::default()).ok()? {
         Decoded::Record(stored) => Some(stored.record.as_ref().clone()),
         Decoded::Parted(_) | Decoded::Family(_) => None,
+    }
+}
+
+/// The index of a family, if the Secret is one that can be read.
+pub(crate) fn family(secret: &Value) -> Option<Family> {
+    let secret = serde_json::from_value(secret.clone()).ok()?;
+    match decode(&secret, &mut Strings::default()).ok()? {
+        Decoded::Family(family) => Some(family),
+        Decoded::Record(_) | Decoded::Parted(_) => None,
     }
 }
 

@@ -65,8 +65,8 @@ async fn live_instance(context: &Context, namespace: &str, address: &Address) ->
     if address.key != InstanceKey::None {
         let family = context.journal.secrets().get_family(namespace, &address.name, Patience::SHORT).await;
         let family = family.map_err(|failure| anyhow::anyhow!("{failure}"))?;
-        // It is written before the marks are: one that is not there was lost.
-        if family.is_some_and(|family| !family.instances.contains(address)) {
+        // It is written before the marks are: one that is not there, or was written again, was lost.
+        if family.is_some_and(|family| !family.rebuilt && !family.instances.contains(address)) {
             instance.has_finalizer = false;
             instance.record_annotation = "".into();
         }

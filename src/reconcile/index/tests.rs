@@ -391,6 +391,7 @@ fn family(instances: &[u64], version: u64) -> crate::store::secrets::Family {
         name: "web".into(),
         uid: "u".into(),
         instances: instances.iter().map(at).collect(),
+        rebuilt: false,
         version: Some(Version(version)),
     }
 }

@@ -52,9 +52,19 @@ struct State {
     /// Instances whose record this process has removed, in order: the watch may not have told yet.
     gone: Vec<Address>,
     /// The index, once it has been read or written.
-    index: Option<(BTreeSet<Address>, Option<Version>)>,
+    index: Option<Index>,
     /// The UID of the Resource that we have marked: the watch may not have told yet.
     marked: Option<Arc<str>>,
+}
+
+/// The index as the server has it.
+#[derive(Clone, Debug, Default)]
+struct Index {
+    instances: BTreeSet<Address>,
+    /// As in [`Family`].
+    rebuilt: bool,
+    /// Nothing while there is none.
+    version: Option<Version>,
 }
 
 impl State {
@@ -70,7 +80,7 @@ impl State {
 
     fn is_empty(&self, recorded: &[Address]) -> bool {
         self.live.is_empty()
-            && self.index.as_ref().is_none_or(|(instances, _)| instances.is_empty())
+            && self.index.as_ref().is_none_or(|index| index.instances.is_empty())
             && !self.gone.iter().any(|address| recorded.contains(address))
     }
 }
@@ -94,6 +104,8 @@ fn take_from(ordered: &mut Vec<Address>, address: &Address) {
 pub(super) struct Siblings {
     pub(super) recorded: Vec<Address>,
     pub(super) indexed: Vec<Address>,
+    /// Whether the Resource has our marks.
+    pub(super) marked: bool,
 }
 
 /// The right to decide.
@@ -131,7 +143,7 @@ impl Members<'_> {
 
     /// Whether the Resource has a record besides that of `address`.
     pub(super) fn others(&self, address: &Address, siblings: &Siblings) -> bool {
-        let indexed = self.state.index.iter().flat_map(|(instances, _)| instances);
+        let indexed = self.state.index.iter().flat_map(|index| &index.instances);
         self.state.live.iter().chain(indexed).any(|other| other != address)
             || siblings.recorded.iter().any(|other| other != address && !self.is_gone(other))
     }
@@ -147,11 +159,11 @@ impl Members<'_> {
 
     /// Whether the object without a key is one of several: then the index names it, too.
     fn is_one_of_several(&self, siblings: &Siblings) -> bool {
-        let known = self.state.index.iter().flat_map(|(instances, _)| instances).chain(&self.state.live);
+        let known = self.state.index.iter().flat_map(|index| &index.instances).chain(&self.state.live);
         let seen = siblings.recorded.iter().chain(&siblings.indexed).filter(|other| !self.is_gone(other));
         known.chain(seen).any(|other| other.key != InstanceKey::None)
             || siblings.indexed.iter().any(|other| other.key == InstanceKey::None)
-            || self.state.index.as_ref().is_some_and(|(instances, _)| !instances.is_empty())
+            || self.state.index.as_ref().is_some_and(|index| !index.instances.is_empty())
     }
 
     /// The instance has a record, and is to be in the index.
@@ -188,8 +200,9 @@ impl Members<'_> {
         patience: Patience,
     ) -> Result<BTreeSet<Address>, Failure> {
         self.state.index = None;
-        let (instances, version) = self.index(secrets, patience).await?;
-        self.state.index = Some((instances.clone(), version));
+        let index = self.index(secrets, patience).await?;
+        let instances = index.instances.clone();
+        self.state.index = Some(index);
         Ok(instances)
     }
 
@@ -200,12 +213,12 @@ impl Members<'_> {
         uid: &Arc<str>,
         patience: Patience,
     ) -> Result<(), Failure> {
-        let (_, base) = self.index(secrets, patience).await?;
-        if base.is_some() {
-            self.write(secrets, &BTreeSet::new(), uid, base, patience).await?;
+        let before = self.index(secrets, patience).await?;
+        if before.version.is_some() {
+            self.write(secrets, Index { instances: BTreeSet::new(), ..before }, uid, patience).await?;
         }
         self.state.live.clear();
-        self.state.index = Some((BTreeSet::new(), None));
+        self.state.index = Some(Index::default());
         Ok(())
     }
 
@@ -230,8 +243,8 @@ impl Members<'_> {
             wishes.insert(single.clone(), true);
         }
         for _ in 0..ATTEMPTS {
-            let (before, base) = self.index(secrets, patience).await?;
-            let mut instances = before.clone();
+            let before = self.index(secrets, patience).await?;
+            let mut instances = before.instances.clone();
             for (address, wanted) in &wishes {
                 if *wanted {
                     instances.insert(address.clone())
@@ -243,13 +256,16 @@ impl Members<'_> {
             if single_has_record && instances.iter().all(|instance| *instance == single) {
                 instances.clear();
             }
-            if instances == before {
-                self.state.index = Some((before, base));
+            if instances == before.instances {
+                self.state.index = Some(before);
                 return Ok(());
             }
-            match self.write(secrets, &instances, uid, base, patience).await {
-                Ok(version) => {
-                    self.state.index = Some((instances, version));
+            // The marks come after the index, and those of a single object have none: otherwise there was one.
+            let is_lost = before.version.is_none() && siblings.marked && !single_has_record;
+            let rebuilt = before.rebuilt || is_lost;
+            match self.write(secrets, Index { instances, rebuilt, ..before }, uid, patience).await {
+                Ok(written) => {
+                    self.state.index = Some(written);
                     return Ok(());
                 }
                 // What we thought to know is not so any more: it is read anew.
@@ -261,40 +277,34 @@ impl Members<'_> {
     }
 
     /// The index as known, taken out: it counts as unknown until a write has succeeded.
-    async fn index(
-        &mut self,
-        secrets: &Secrets,
-        patience: Patience,
-    ) -> Result<(BTreeSet<Address>, Option<Version>), Failure> {
+    async fn index(&mut self, secrets: &Secrets, patience: Patience) -> Result<Index, Failure> {
         if let Some(known) = self.state.index.take() {
             return Ok(known);
         }
         let (namespace, name) = &self.home.name;
         let family = secrets.get_family(namespace, name, patience).await?;
-        Ok(family.map_or_else(Default::default, |family| (family.instances, family.version)))
+        let index = |Family { instances, rebuilt, version, .. }| Index { instances, rebuilt, version };
+        Ok(family.map(index).unwrap_or_default())
     }
 
+    /// Writes the index in place of the version that it has; one without instances is removed.
     async fn write(
         &self,
         secrets: &Secrets,
-        instances: &BTreeSet<Address>,
+        index: Index,
         uid: &Arc<str>,
-        base: Option<Version>,
         patience: Patience,
-    ) -> Result<Option<Version>, Failure> {
+    ) -> Result<Index, Failure> {
         let (namespace, name) = &self.home.name;
+        let Index { instances, rebuilt, version: base } = index;
         if let Some(base) = base
             && instances.is_empty()
         {
-            return secrets.delete_family(namespace, name, base, patience).await.map(|()| None);
+            return secrets.delete_family(namespace, name, base, patience).await.map(|()| Index::default());
         }
-        let family = Family {
-            namespace: namespace.clone(),
-            name: name.clone(),
-            uid: uid.clone(),
-            instances: instances.clone(),
-            version: base,
-        };
-        secrets.put_family(&family, base, patience).await.map(Some)
+        let (namespace, name, uid) = (namespace.clone(), name.clone(), uid.clone());
+        let family = Family { namespace, name, uid, instances, rebuilt, version: base };
+        let version = Some(secrets.put_family(&family, base, patience).await?);
+        Ok(Index { instances: family.instances, rebuilt, version })
     }
 }

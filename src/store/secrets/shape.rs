@@ -56,6 +56,8 @@ pub struct Family {
     pub uid: Arc<str>,
     /// The instances.
     pub instances: BTreeSet<Address>,
+    /// It was written after an earlier one was lost: an instance that it lacks may have had a record.
+    pub rebuilt: bool,
     /// At which version it was read; nothing while it is not written.
     pub version: Option<Version>,
 }
@@ -97,6 +99,8 @@ struct FamilyText {
     uid: Arc<str>,
     name: Arc<str>,
     instances: BTreeSet<Address>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    rebuilt: bool,
 }
 
 /// The name of the Secret of a record: found without a list, and the same for every controller, so that the second
@@ -193,6 +197,7 @@ pub(super) fn family(family: &Family) -> Option<Secret> {
         uid: family.uid.clone(),
         name: family.name.clone(),
         instances: family.instances.clone(),
+        rebuilt: family.rebuilt,
     };
     let bytes = zstd::bulk::compress(&serde_json::to_vec(&text).ok()?, 1).ok()?;
     let name = family_name(&family.namespace, &family.name);
@@ -263,8 +268,9 @@ pub fn decode(secret: &Secret, strings: &mut Strings) -> Result<Decoded, Unreada
     }
     let bytes = value(FAMILY_KEY).ok_or_else(|| unreadable(format!("the Secret `{name}` holds no record")))?;
     let text = read_family(bytes).map_err(unreadable)?;
-    let FamilyText { uid, name, instances, .. } = text;
-    Ok(Decoded::Family(Family { namespace: strings.share(&namespace), name, uid, instances, version: Some(version) }))
+    let FamilyText { uid, name, instances, rebuilt, .. } = text;
+    let (namespace, version) = (strings.share(&namespace), Some(version));
+    Ok(Decoded::Family(Family { namespace, name, uid, instances, rebuilt, version }))
 }
 
 /// A record under another name is a copy made by hand, and would stand for the object twice.

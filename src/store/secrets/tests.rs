@@ -217,7 +217,7 @@ async fn an_index_that_cannot_be_read_is_removed_and_no_record_with_it() {
     let (namespace, name) = (record.namespace.clone(), record.address.name.clone());
     secrets.put(&record, None, SHORT).await.unwrap();
     let instances = [record.address.clone()].into();
-    let family = Family { namespace, name, uid: "u".into(), instances, version: None };
+    let family = Family { namespace, name, uid: "u".into(), instances, rebuilt: false, version: None };
     secrets.put_family(&family, None, SHORT).await.unwrap();
     let index = server.lock().unwrap().objects.keys().find(|path| path.contains("-family-")).unwrap().clone();
     server.lock().unwrap().objects.get_mut(&index).unwrap()["data"]["family"] = "AAAA".into();

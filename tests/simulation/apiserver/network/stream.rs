@@ -165,7 +165,8 @@ impl Stream {
         self.version = self.version.max(state.server.version());
     }
 
-    /// Of each object only the last state, told as a change from what was known before.
+    /// Of each object only the last state, as a change from what was known before. Another object of the same name is no
+    /// change of the first.
     fn take_in_gathered(&mut self, now: Instant) {
         let (events, version) = {
             let state = self.shared.state();
@@ -175,9 +176,10 @@ impl Stream {
             Ok(events) => events,
             Err(refusal) => return self.expire(now, &refusal),
         };
-        let mut last: BTreeMap<(String, String), (bool, WatchEvent)> = BTreeMap::new();
+        let mut last: BTreeMap<(String, String, String), (bool, WatchEvent)> = BTreeMap::new();
         for event in events {
-            let key = (event.object.namespace().to_owned(), event.object.name().to_owned());
+            let object = &event.object;
+            let key = (object.namespace().to_owned(), object.name().to_owned(), object.uid().to_owned());
             let was_there = last.get(&key).map_or(event.happened != Happened::Added, |(was_there, _)| *was_there);
             last.insert(key, (was_there, event));
         }
