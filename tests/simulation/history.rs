@@ -164,12 +164,12 @@ impl History {
         sleep(Duration::from_secs(5)).await;
         let kubectl = &mut Hands { cluster: self.around.cluster.clone() };
         self.user.heal(kubectl, &self.around.judge);
-        self.remove_abandoned();
         let until = Instant::now() + PATIENCE;
         loop {
             sleep(Duration::from_secs(5)).await;
             self.administrator.tick();
             self.look_after_replicas();
+            self.remove_abandoned();
             if self.judge().objection().is_some() {
                 return;
             }
